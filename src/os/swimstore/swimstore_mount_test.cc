@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -297,6 +299,31 @@ TEST_P(FastCommitMountTest, IsRefusedToAnOsdAndNotToATool) {
   EXPECT_EQ(0, store.umount());
   g_code_env = CODE_ENVIRONMENT_DAEMON;
   EXPECT_EQ(-EOPNOTSUPP, store.mount());
+}
+
+// By chown or chmod below a running OSD: a store that found no room would stop all clients of its pools.
+TEST(TakenAwayStoreTest, AStoreWhoseDirectoryIsTakenAwayIsNotFull) {
+  namespace fs = std::filesystem;
+  std::string folder = "/tmp/taken_away_store.XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  fs::create_directory(folder + "/osd");
+  use_small_stores(g_ceph_context);
+  SwimStore store(g_ceph_context, folder + "/osd");
+  ASSERT_EQ(0, store.mkfs());
+  ASSERT_EQ(0, store.mount());
+  store_statfs_t before, after;
+  ASSERT_EQ(0, store.statfs(&before));
+  constexpr uid_t kNobody = 65534;
+  const uid_t self = ::geteuid();
+  fs::permissions(folder, fs::perms::none);
+  EXPECT_EQ(0, ::seteuid(self == 0 ? kNobody : self));  // root may go everywhere
+  EXPECT_EQ(0, store.statfs(&after));
+  EXPECT_EQ(0, ::seteuid(self));
+  fs::permissions(folder, fs::perms::owner_all);
+  EXPECT_GT(after.available, before.available / 2);
+  EXPECT_GT(after.total, before.total / 2);
+  EXPECT_EQ(0, store.umount());
+  fs::remove_all(folder);
 }
 
 // The n-th call of a kind fails, for n = 1, 2, …: mkfs says so, and can be done again; then the same of a mount.

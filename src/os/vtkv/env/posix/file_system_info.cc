@@ -35,6 +35,15 @@ FileSystemKind kind_of(long magic) {
   }
 }
 
+FileSystemInfo space_of(const struct statfs& magic, const struct statvfs& space) {
+  FileSystemInfo info;
+  info.kind = kind_of(static_cast<long>(magic.f_type));
+  info.total_bytes = static_cast<uint64_t>(space.f_blocks) * space.f_frsize;
+  info.available_bytes = static_cast<uint64_t>(space.f_bavail) * space.f_frsize;
+  info.read_only = (space.f_flag & ST_RDONLY) != 0;
+  return info;
+}
+
 std::string first_line(const fs::path& path) {
   std::ifstream stream(path);
   std::string line;
@@ -153,11 +162,19 @@ Status read_file_system_space(const std::string& path, FileSystemInfo* info, uin
       ::stat(path.c_str(), &status) != 0) {
     return Status::from_errno(errno, "cannot ask for the file system of " + path);
   }
-  *info = FileSystemInfo();
-  info->kind = kind_of(static_cast<long>(magic.f_type));
-  info->total_bytes = static_cast<uint64_t>(space.f_blocks) * space.f_frsize;
-  info->available_bytes = static_cast<uint64_t>(space.f_bavail) * space.f_frsize;
-  info->read_only = (space.f_flag & ST_RDONLY) != 0;
+  *info = space_of(magic, space);
+  *device = status.st_dev;
+  return {};
+}
+
+Status read_file_system_space(int descriptor, const std::string& path, FileSystemInfo* info, uint64_t* device) {
+  struct statfs magic{};
+  struct statvfs space{};
+  struct stat status{};
+  if (::fstatfs(descriptor, &magic) != 0 || ::fstatvfs(descriptor, &space) != 0 || ::fstat(descriptor, &status) != 0) {
+    return Status::from_errno(errno, "cannot ask for the file system of " + path);
+  }
+  *info = space_of(magic, space);
   *device = status.st_dev;
   return {};
 }

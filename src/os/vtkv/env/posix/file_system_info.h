@@ -17,6 +17,8 @@ Status read_file_system_info(const std::string& path, FileSystemInfo* info);
 // Its two halves. What costs next to nothing to ask: kind, space, read_only; the rest of *info is emptied. *device: as
 // stat(2) has it.
 Status read_file_system_space(const std::string& path, FileSystemInfo* info, uint64_t* device);
+// The same of an open file; `path` names it in an error.
+Status read_file_system_space(int descriptor, const std::string& path, FileSystemInfo* info, uint64_t* device);
 // And what has to be looked for in /proc and /sys. REQUIRES: info->kind is set.
 void describe_file_system(const std::string& path, uint64_t device, FileSystemInfo* info);
 

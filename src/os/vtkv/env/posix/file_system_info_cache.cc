@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/env/posix/file_system_info_cache.h"
 
+#include <cerrno>
+
 #include "vtkv/env/posix/file_system_info.h"
 
 namespace vtkv {
@@ -12,6 +14,12 @@ constexpr size_t kPathsMax = 64;  // a process asks for few
 
 }  // namespace
 
+void FileSystemInfoCache::take_space(const FileSystemInfo& from, FileSystemInfo* to) {
+  to->total_bytes = from.total_bytes;
+  to->available_bytes = from.available_bytes;
+  to->read_only = from.read_only;
+}
+
 bool FileSystemInfoCache::find(const std::string& path, uint64_t device, uint64_t now_us, FileSystemInfo* info) const {
   MutexLock lock(m_lock);
   const auto found = m_descriptions.find(path);
@@ -20,15 +28,42 @@ bool FileSystemInfoCache::find(const std::string& path, uint64_t device, uint64_
   }
   const FileSystemInfo space = *info;
   *info = found->second.info;
-  info->total_bytes = space.total_bytes;
-  info->available_bytes = space.available_bytes;
-  info->read_only = space.read_only;
+  take_space(space, info);
   return true;
+}
+
+bool FileSystemInfoCache::read_by_lock_file(const std::string& path, FileSystemInfo* info) const {
+  Description known;
+  {
+    MutexLock lock(m_lock);
+    const auto found = m_descriptions.find(path);
+    if (m_held == nullptr || found == m_descriptions.end()) {
+      return false;
+    }
+    known = found->second;
+  }
+  return m_held->use([&](const HeldLocks::Locks& locks, uint64_t) {
+    for (const HeldLocks::Lock& lock : locks) {
+      FileSystemInfo space;
+      uint64_t device = 0;
+      if (lock.descriptor >= 0 && read_file_system_space(lock.descriptor, path, &space, &device).ok() &&
+          device == known.device) {
+        *info = known.info;
+        take_space(space, info);
+        return true;
+      }
+    }
+    return false;
+  });
 }
 
 Status FileSystemInfoCache::read(const std::string& path, uint64_t now_us, FileSystemInfo* info) {
   uint64_t device = 0;
-  VTKV_RETURN_IF_ERROR(read_file_system_space(path, info, &device));
+  const Status asked = read_file_system_space(path, info, &device);
+  if (asked.error_number() == EACCES && read_by_lock_file(path, info)) {
+    return {};
+  }
+  VTKV_RETURN_IF_ERROR(asked);
   if (find(path, device, now_us, info)) {
     return {};
   }

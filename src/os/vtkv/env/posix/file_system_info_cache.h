@@ -5,7 +5,10 @@
 // options and device come from files of /proc and /sys, which take a hundred times as long and hardly ever change: they
 // are read again after a second, or when another file system is there.
 //
-// Thread-safe. No lock is held while the host is asked.
+// Somebody may take a directory away from a process that has files open below it, by chown or chmod: of what was asked
+// before, the space is then that of a lock file of the process on the same device. Else a store would call itself full.
+//
+// Thread-safe. No lock is held while the host is asked, but in that case.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +16,16 @@
 #include <string>
 
 #include "vtkv/env.h"
+#include "vtkv/env/posix/held_locks.h"
 #include "vtkv/util/mutex.h"
 
 namespace vtkv {
 
 class FileSystemInfoCache {
  public:
+  // `locks`: which the process holds, and outlive this; null: none.
+  explicit FileSystemInfoCache(const HeldLocks* locks = nullptr) : m_held(locks) {}
+
   // As read_file_system_info().
   Status read(const std::string& path, uint64_t now_us, FileSystemInfo* info) EXCLUDES(m_lock);
   // How often files were read for it.
@@ -31,7 +38,10 @@ class FileSystemInfoCache {
     FileSystemInfo info;  // but for its space
   };
   bool find(const std::string& path, uint64_t device, uint64_t now_us, FileSystemInfo* info) const EXCLUDES(m_lock);
+  bool read_by_lock_file(const std::string& path, FileSystemInfo* info) const EXCLUDES(m_lock);
+  static void take_space(const FileSystemInfo& from, FileSystemInfo* to);
 
+  const HeldLocks* const m_held;
   mutable Mutex m_lock;
   std::map<std::string, Description> m_descriptions GUARDED_BY(m_lock);  // by path
   uint64_t m_read GUARDED_BY(m_lock) = 0;

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/env/posix/file_system_info_cache.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstdlib>
 #include <filesystem>
+#include <string>
 
 #include "vtkv/env/posix/file_system_info.h"
 
 namespace vtkv {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr uint64_t kSecond_us = 1000 * 1000;
 
@@ -54,6 +61,64 @@ TEST(FileSystemInfoCache, AnotherPathIsAnotherFileSystem) {
   EXPECT_NE(here.mount_point, there.mount_point);
   EXPECT_FALSE(cache.read("/no/such/path", 5, &there).ok());
   EXPECT_EQ(cache.descriptions(), 2u);
+}
+
+// By chown or chmod, while files below it are open.
+class TakenAwayTest : public testing::Test {
+ protected:
+  TakenAwayTest() {
+    EXPECT_NE(::mkdtemp(m_folder.data()), nullptr);
+    fs::permissions(m_folder, fs::perms(0755));
+    fs::create_directory(below());
+    EXPECT_TRUE(m_locks.add(::open((m_folder + "/lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600)));
+  }
+  ~TakenAwayTest() override {
+    fs::permissions(m_folder, fs::perms(0755));
+    fs::remove_all(m_folder);
+  }
+  std::string below() const { return m_folder + "/cubes"; }
+  // Root may go everywhere: it looks as somebody else.
+  Status read_when_taken_away(FileSystemInfoCache* cache, FileSystemInfo* info) const {
+    constexpr uid_t kNobody = 65534;
+    const uid_t self = ::geteuid();
+    fs::permissions(m_folder, fs::perms::none);
+    EXPECT_EQ(::seteuid(self == 0 ? kNobody : self), 0);
+    const Status status = cache->read(below(), 5 + kSecond_us, info);
+    EXPECT_EQ(::seteuid(self), 0);
+    return status;
+  }
+
+  std::string m_folder = "/tmp/taken_away_test.XXXXXX";
+  HeldLocks m_locks;
+};
+
+// A store below it that found no space would report itself full.
+TEST_F(TakenAwayTest, TheSpaceIsToldByALockFile) {
+  FileSystemInfoCache cache(&m_locks);
+  FileSystemInfo before, after;
+  ASSERT_TRUE(cache.read(below(), 5, &before).ok());
+  const Status status = read_when_taken_away(&cache, &after);
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(after.total_bytes, before.total_bytes);
+  EXPECT_GT(after.available_bytes, 0u);
+  EXPECT_EQ(after.kind, before.kind);
+  EXPECT_EQ(after.mount_point, before.mount_point);
+  EXPECT_EQ(after.device, before.device);
+}
+
+TEST_F(TakenAwayTest, OfWhatNobodyAskedBeforeItIsAnError) {
+  FileSystemInfoCache cache(&m_locks);
+  FileSystemInfo info;
+  EXPECT_EQ(read_when_taken_away(&cache, &info).error_number(), EACCES);
+}
+
+TEST_F(TakenAwayTest, ALockOfAnotherFileSystemTellsNothing) {
+  HeldLocks elsewhere;
+  ASSERT_TRUE(elsewhere.add(::open("/proc/self/status", O_RDONLY | O_CLOEXEC)));
+  FileSystemInfoCache cache(&elsewhere);
+  FileSystemInfo info;
+  ASSERT_TRUE(cache.read(below(), 5, &info).ok());
+  EXPECT_EQ(read_when_taken_away(&cache, &info).error_number(), EACCES);
 }
 
 }  // namespace

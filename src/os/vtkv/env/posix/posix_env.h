@@ -49,8 +49,8 @@ class PosixEnv : public Env {
   const bool m_use_io_uring;
   const std::chrono::milliseconds m_lock_patience;
   std::atomic<bool> m_refusal_reported{false};
-  FileSystemInfoCache m_file_systems;
   HeldLocks m_locks;
+  FileSystemInfoCache m_file_systems{&m_locks};
 };
 
 }  // namespace vtkv
