@@ -23,9 +23,9 @@ PAGE_COLUMNS_MAX = 110
 # Headers at a folder's root are its public face: any layer may include them.
 VTKV_RANKS = {"util": 0, "env": 1, "mem": 2, "zone": 2, "wal": 3, "span": 3, "blob": 4, "commit": 4, "table": 4, "compaction": 5,
               "tree": 6, "iter": 7, "gc": 8, "db": 9, "ceph": 10, "testing": 10, "tool": 11}
-SWIMSTORE_RANKS = {"format": 0, "container": 1, "cube": 2, "ops": 3, "compression": 4, "directory": 4, "collection": 4, "object": 5, "omap": 6,
-                   "transaction": 7, "fsck": 7, "maintenance": 8, "defragment": 9, "move": 9, "isolation": 10, "admin": 10,
-                   "ceph": 10, "testing": 10, "tool": 11}
+SWIMSTORE_RANKS = {"format": 0, "container": 1, "cube": 2, "ops": 3, "compression": 4, "directory": 4, "collection": 4, "host": 4,
+                   "object": 5, "omap": 6, "transaction": 7, "fsck": 7, "maintenance": 8, "defragment": 9, "move": 9, "isolation": 10,
+                   "admin": 10, "ceph": 10, "testing": 10, "tool": 11}
 RANKS = {"src/os/vtkv": VTKV_RANKS, "src/os/swimstore": SWIMSTORE_RANKS}
 # Of the engine's own folders the store may use these; its tools and tests any.
 VTKV_FOLDERS_FOR_SWIMSTORE = {"": {"util", "env"}, "ceph": {"ceph"}}

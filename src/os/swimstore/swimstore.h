@@ -286,6 +286,7 @@ class SwimStore : public ObjectStore {
                                   const swimstore::Settings& settings) const;
   // `file`: a regular one.
   vtkv::Status refuse_fast_commit(const std::string& file, const swimstore::Settings& settings) const;
+  void tell_of_the_host();
   vtkv::Status check_all_whole() const;
   vtkv::Status end_interrupted_move(swimstore::StoreDirectory& directory, const swimstore::Superblock& superblock);
   vtkv::Status settle_metadata_move(swimstore::StoreDirectory& directory, const swimstore::Superblock& superblock);

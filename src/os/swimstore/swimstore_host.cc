@@ -9,6 +9,7 @@
 #include "swimstore/swimstore.h"
 #include "vtkv/env/posix/fast_commit.h"     // tidy: allow it: a mount asks what kind of host it is on
 #include "vtkv/env/posix/flush_obstacle.h"  // tidy: allow it: a mount asks what kind of host it is on
+#include "vtkv/env/ring_refusal.h"
 
 #define dout_context cct
 #define dout_subsys SWIM_SUBSYS
@@ -66,6 +67,13 @@ Status SwimStore::refuse_fast_commit(const std::string& file, const Settings& se
                               "when the power fails: unmount it, take the feature away with 'tune2fs -O ^fast_commit "
                               "/dev/{}', and mount it again",
                               file.substr(0, file.rfind('/')), device));
+}
+
+// What no mount is refused for. The same stands in the alerts.
+void SwimStore::tell_of_the_host() {
+  if (const std::string refusal = vtkv::ring_refusal(); !refusal.empty()) {
+    derr << refusal << dendl;
+  }
 }
 
 // There they would take two flushes where one would do, and their room is not what the reserve is for.

@@ -524,6 +524,7 @@ Status SwimStore::try_mount() {
     m_mounted->memory.start(m_env);
   }
   m_mounted->defragment.allow(is_rotational());
+  tell_of_the_host();
   dout(1) << "mounted, fsid " << m_fsid << (m_mounted->layout.single_flush ? ", one flush" : ", a flush per file")
           << " per commit group"
           << (m_mounted->layout.metadata_directory.empty() ? "" : " and file system, log and tree in ")

@@ -8,11 +8,13 @@
 #include "swimstore/defragment/data_defragmenter.h"
 #include "swimstore/directory/store_directory.h"
 #include "swimstore/format/format_version.h"
+#include "swimstore/host/host_alert.h"
 #include "swimstore/ops/background_alert.h"
 #include "swimstore/ops/host_device.h"
 #include "swimstore/ops/space_report.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/swimstore_mounted.h"
+#include "vtkv/env/ring_refusal.h"
 #include "vtkv/program_version.h"
 
 #define dout_context cct
@@ -167,6 +169,7 @@ int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
           "SWIMSTORE_READ_ERRORS",
           fmt::format("{} reads failed since the OSD at {} started: deep scrub its PGs, check the disk", errors, path));
     }
+    swimstore::add_blocking_io_alert(path, vtkv::ring_refusal(), alerts);
     m_mounted->context.slow.add_alert(path, host, alerts);
     m_mounted->context.compression.add_alert(path, m_mounted->context.collections.list(), alerts);
     m_mounted->ignored_options.add_alert(path, m_mounted->context.collections.list(), alerts);
@@ -217,6 +220,7 @@ void SwimStore::collect_metadata(std::map<std::string, std::string>* metadata) {
     const bool upgradable = m_mounted->superblock.is_upgradable() || m_mounted->cubes->is_upgradable();
     (*metadata)["swimstore_upgradable"] = upgradable ? "1" : "0";
     (*metadata)["swimstore_flush_mode"] = m_mounted->layout.single_flush ? "single" : "per-file";
+    (*metadata)["swimstore_io"] = vtkv::ring_refusal().empty() ? "io_uring" : "blocking";
     (*metadata)["swimstore_cubes"] = std::to_string(m_mounted->superblock.cubes);
     const std::string& directory = m_mounted->layout.metadata_directory;
     if (!directory.empty() && m_env->file_system_info(directory, &host).ok()) {

@@ -6,6 +6,7 @@
 
 #include "common/Formatter.h"
 #include "common/ceph_context.h"
+#include "vtkv/env/ring_refusal.h"
 #include "vtkv/program_version.h"
 #include "vtkv/util/utf8.h"
 
@@ -222,6 +223,8 @@ int AdminCommands::call(std::string_view command, const cmdmap_t&, const ceph::b
   }
   formatter->open_object_section("swimstore");
   formatter->dump_string("swimstore_version", vtkv::program_version());
+  const std::string refusal = vtkv::ring_refusal();
+  formatter->dump_string("io", refusal.empty() ? "io_uring" : vtkv::to_utf8(refusal));
   formatter->open_object_section("database");
   dump_database(m_store.cubes.set().database_statistics(), formatter);
   formatter->close_section();

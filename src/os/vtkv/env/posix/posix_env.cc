@@ -19,6 +19,7 @@
 #include "vtkv/env/posix/io_ring.h"
 #include "vtkv/env/posix/posix_file.h"
 #include "vtkv/env/posix/posix_worker.h"
+#include "vtkv/env/ring_refusal.h"
 #include "vtkv/env/sync_failures.h"
 #include "vtkv/util/invariants.h"
 #include "vtkv/util/mutex.h"
@@ -188,10 +189,8 @@ std::unique_ptr<WorkerQueue> PosixEnv::make_queue(unsigned io_depth) {
   if (status.ok()) {
     return queue;
   }
-  if (!m_refusal_reported.exchange(true)) {
-    std::fprintf(stderr, "vtkv: %s: I/O goes on with blocking system calls, slower%s\n",
-                 std::string(status.message()).c_str(),
-                 status.code() == Status::Code::unsupported ? "" : "; allow io_uring to this process");
+  if (note_ring_refusal(status)) {
+    std::fprintf(stderr, "vtkv: %s\n", ring_refusal().c_str());
   }
   return std::make_unique<BlockingQueue>(io_depth);
 }

@@ -2,7 +2,6 @@
 // The Env on the host. Programs use posix_env() of env.h, which is one of these for the whole process.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -18,7 +17,7 @@ namespace vtkv {
 class PosixEnv : public Env {
  public:
   // Without io_uring, workers do their I/O with ordinary system calls; so they do, with one line on
-  // standard error, when the host refuses io_uring.
+  // standard error, when the host refuses io_uring (ring_refusal.h).
   // A lock outlives the process that was killed with it until the kernel has ended its last requests:
   // lock_file() waits `lock_patience` for that before it answers Code::busy.
   explicit PosixEnv(bool use_io_uring, std::chrono::milliseconds lock_patience = std::chrono::seconds(3))
@@ -48,7 +47,6 @@ class PosixEnv : public Env {
 
   const bool m_use_io_uring;
   const std::chrono::milliseconds m_lock_patience;
-  std::atomic<bool> m_refusal_reported{false};
   HeldLocks m_locks;
   FileSystemInfoCache m_file_systems{&m_locks};
 };

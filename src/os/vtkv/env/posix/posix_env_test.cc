@@ -5,13 +5,20 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +29,7 @@
 #include "vtkv/env/posix/io_ring.h"
 #include "vtkv/env/posix/posix_file.h"
 #include "vtkv/env/read_all.h"
+#include "vtkv/env/ring_refusal.h"
 
 namespace vtkv {
 namespace {
@@ -51,6 +59,45 @@ bool host_has_io_uring() {
   std::unique_ptr<WorkerQueue> queue;
   const HeldLocks none;
   return IoRing::create(1, &none, &queue).ok();
+}
+
+// As a container's seccomp profile does.
+void refuse_io_uring() {
+  sock_filter program[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_io_uring_setup, 0, 1),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog filter{static_cast<unsigned short>(std::size(program)), program};
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
+    ::_exit(1);
+  }
+}
+
+void run_out_of_descriptors() {
+  const int next = ::dup(STDERR_FILENO);
+  ::close(next);
+  const rlimit limit{static_cast<rlim_t>(next), static_cast<rlim_t>(next)};
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// Ends with 42 where the words are in what is told, once to whoever runs the program and to whoever asks.
+void start_workers_refused(const std::function<void()>& refuse, const std::string& words) {
+  refuse();
+  if (!ring_refusal().empty()) {
+    ::_exit(2);
+  }
+  for (int i = 0; i < 2; ++i) {
+    PosixEnv(true).start_worker("worker", 4, [](IoQueue&) { return NextStep::on_event(); });
+  }
+  ::_exit(ring_refusal().find(words) != std::string::npos ? 42 : 3);
+}
+
+TEST_F(PosixEnvTest, ARefusalOfIoUringIsToldOnceAndKept) {
+  EXPECT_EXIT(start_workers_refused(refuse_io_uring, "kernel.io_uring_disabled"), testing::ExitedWithCode(42),
+              "^vtkv: the host refuses io_uring \\(.*not permitted\\).*seccomp[^\n]*\n$");
+  EXPECT_EXIT(start_workers_refused(run_out_of_descriptors, "LimitNOFILE"), testing::ExitedWithCode(42),
+              "^vtkv: the host refuses io_uring \\(.*Too many open files\\).*LimitNOFILE[^\n]*\n$");
 }
 
 // How many files every ring of this process refers to: what the kernel lists between "UserFiles" and "UserBufs".

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Alerts of what the host does to a store, as long as it does.
+#pragma once
+
+#include <string>
+
+#include "osd/osd_types.h"
+
+namespace swimstore {
+
+// SWIMSTORE_BLOCKING_IO. `refusal`: vtkv::ring_refusal().
+void add_blocking_io_alert(const std::string& path, const std::string& refusal, osd_alert_list_t* alerts);
+
+}  // namespace swimstore
