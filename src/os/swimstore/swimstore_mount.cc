@@ -25,6 +25,7 @@
 #include "swimstore/ops/settings.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/swimstore_mounted.h"
+#include "vtkv/util/host_remedy.h"
 
 #define dout_context cct
 #define dout_subsys SWIM_SUBSYS
@@ -101,7 +102,7 @@ SwimStore::Mounted::Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vt
       defragment(context, pipeline) {}
 
 int SwimStore::fail(const char* what, const Status& status) const {
-  derr << what << ": " << status.message() << dendl;
+  derr << what << ": " << vtkv::with_host_remedy(status, path).message() << dendl;
   // The caller is likely to exit at once, and Ceph's log does not flush then: the reason would be lost.
   cct->_log->flush();
   return -status.error_number();
@@ -496,9 +497,9 @@ int SwimStore::mount() {
     }
   }
   const Status status = try_mount();
-  // A file that is missing is damage, too. Without a superblock the message has another remedy.
+  // A missing file is damage, too. Without a superblock, and where the host refuses something, the remedy is another.
   if ((status.is_corruption() || status.is_not_found() || status.code() == Status::Code::io_error) &&
-      directory.has_superblock()) {
+      vtkv::host_remedy(status.error_number(), path).empty() && directory.has_superblock()) {
     return fail("mount", status.with_message(fmt::format("{}. {}", status.message(), MetadataFailure::remedy(path))));
   }
   return status.ok() ? 0 : fail("mount", status);
@@ -560,10 +561,11 @@ int SwimStore::umount() {
 }
 
 void SwimStore::end_undurable(const Status& status) {
-  end_process(status, fmt::format("{}: nothing can be made durable any more; {}", status.to_string(),
-                                  g_code_env == CODE_ENVIRONMENT_DAEMON
-                                      ? "this OSD ends, its peers take over. Check the disk, then start it again"
-                                      : "check the disk, then run this again"));
+  const bool is_osd = g_code_env == CODE_ENVIRONMENT_DAEMON;
+  const std::string of_host = vtkv::host_remedy(status.error_number(), path);
+  end_process(status, fmt::format("{}: nothing can be made durable any more{}. Remedy: {}, then {} again",
+                                  status.to_string(), is_osd ? "; this OSD ends, its peers take over" : "",
+                                  of_host.empty() ? "check the disk" : of_host, is_osd ? "start it" : "run this"));
 }
 
 // Beside a tool nobody makes room.

@@ -155,6 +155,25 @@ TEST_F(MountTest, ADirectoryThatCannotBeReadIsLeftAlone) {
   }
 }
 
+// A sound disk would be exchanged for a limit, or an attribute of a file.
+TEST_F(MountTest, TheRemedyIsChosenByTheKindOfError) {
+  using ::testing::AllOf;
+  using ::testing::HasSubstr;
+  using ::testing::Not;
+  ASSERT_EQ(0, mkfs());
+  const auto said = [this](int error_number) {
+    m_env.fail_nth(vtkv::SimCall::open, 4, vtkv::Status::from_errno(error_number, "cannot open /osd/file"), false);
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(-error_number, mount());
+    m_env.clear_faults();
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(said(EIO), AllOf(HasSubstr("Check the disk"), HasSubstr("ceph-swimstore-tool fsck /osd")));
+  EXPECT_THAT(said(EMFILE), AllOf(HasSubstr("LimitNOFILE"), Not(HasSubstr("disk"))));
+  EXPECT_THAT(said(EPERM), AllOf(HasSubstr("'lsattr -R /osd'"), Not(HasSubstr("disk"))));
+  EXPECT_THAT(said(EROFS), AllOf(HasSubstr("remount,rw"), Not(HasSubstr("disk"))));
+}
+
 TEST_F(MountTest, AFileIsNoDirectory) {
   replace("file", "text");
   EXPECT_EQ(-ENOENT, mkfs(m_fsid, std::string(kPath) + "/file"));

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "swimstore/container/best_fit.h"
+#include "vtkv/util/host_remedy.h"
 #include "vtkv/util/mutations.h"
 
 namespace swimstore {
@@ -123,8 +124,9 @@ void SpacePromises::note_growth(const Container& container, const Status& status
                 " cannot grow, for it is as large as the host file system lets a file be: other " +
                 "slot sizes are used in its place; move the OSD to a file system with larger files, such as xfs";
   } else if (!status.ok() && !status.is_no_space()) {
-    host_error = container.file()->path() + " cannot grow (" + std::string(status.message()) +
-                 "): check the host file system and its device";
+    const std::string of_host = vtkv::host_remedy(status.error_number(), m_directory);
+    host_error = container.file()->path() + " cannot grow (" + std::string(status.message()) + "): " +
+                 (of_host.empty() ? "look for errors of its file system and its disk in the kernel's log" : of_host);
   }
   MutexLock lock(m_errors_lock);
   m_too_large[container.size_class()] = std::move(too_large);

@@ -250,11 +250,10 @@ TEST_F(SpacePromisesTest, AnErrorOfTheHostIsNamedWithTheFile) {
   EXPECT_FALSE(m_set->promise(kMiB, Urgency::usual));
   const std::string error = m_set->statistics().growth_error;
   EXPECT_NE(error.find("/containers/"), std::string::npos) << error;
-  EXPECT_NE(error.find("check the host file system and its device"), std::string::npos) << error;
+  EXPECT_NE(error.find("errors of its file system and its disk"), std::string::npos) << error;
   std::vector<AllocatedSlot> slots;
   const Status status = m_set->allocate(64 * kMiB, &slots);
-  EXPECT_NE(status.message().find("check the host file system and its device"), std::string::npos)
-      << status.to_string();
+  EXPECT_NE(status.message().find("errors of its file system and its disk"), std::string::npos) << status.to_string();
   m_env.clear_faults();
   EXPECT_TRUE(m_set->promise(16 * kMiB, Urgency::usual));
   EXPECT_EQ(m_set->statistics().growth_error, "");

@@ -65,8 +65,7 @@ Status StoreDirectory::check_file_system(const std::string& path, const Settings
                                          vtkv::FileSystemInfo* host) {
   VTKV_RETURN_IF_ERROR(m_env->file_system_info(path, host));
   if (host->read_only) {
-    return Status::make(Status::Code::io_error,
-                        fmt::format("the file system of {} is mounted read-only: remount it writable", path), EROFS);
+    return Status::make(Status::Code::io_error, fmt::format("the file system of {} is mounted read-only", path), EROFS);
   }
   if (host->kind == vtkv::FileSystemKind::other && !settings.allow_unproven_file_system) {
     return Status::unsupported(

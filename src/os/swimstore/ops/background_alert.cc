@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/ops/background_alert.h"
 
+#include <cerrno>
+
 #include <fmt/format.h>
+
+#include "vtkv/util/host_remedy.h"
 
 namespace swimstore {
 
@@ -12,8 +16,11 @@ std::string remedy(const vtkv::BackgroundError& error, const std::string& mount_
     return "it goes on by itself when compaction or collection has made room; when it stays, take the OSD out and "
            "make it anew, and its peers will fill it";
   }
-  if (error.status.is_no_space()) {
+  if (error.status.error_number() == ENOSPC) {
     return fmt::format("free space on {} or remove objects; it goes on by itself", mount_point);
+  }
+  if (const std::string of_host = vtkv::host_remedy(error.status.error_number(), mount_point); !of_host.empty()) {
+    return of_host + "; it is tried again all the time";
   }
   return "look for errors of the disk in the kernel's log; when it stays, take the OSD out, make it anew on a sound "
          "disk, "

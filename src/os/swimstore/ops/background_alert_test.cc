@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <map>
+#include <string>
+
 namespace swimstore {
 
 using vtkv::BackgroundError;
@@ -37,6 +41,18 @@ TEST(BackgroundAlertTest, DamageIsNotRepairedByFreeSpace) {
       alert_of({{&vtkv::kCompactionWork, Status::corruption("cannot read 4096 bytes of /osd/tree"), 1}});
   EXPECT_EQ(text.find("free space"), std::string::npos) << text;
   EXPECT_NE(text.find("kernel's log"), std::string::npos) << text;
+}
+
+// Which would send an operator to exchange a sound one.
+TEST(BackgroundAlertTest, WhatTheHostRefusesIsNoFaultOfTheDisk) {
+  for (const auto& [error_number, words] : std::map<int, std::string>{
+           {EMFILE, "LimitNOFILE"}, {EPERM, "'lsattr -R /mnt/fast'"}, {EROFS, "remount,rw"}, {EDQUOT, "quota"}}) {
+    const std::string text =
+        alert_of({{&vtkv::kSegmentsWork, Status::from_errno(error_number, "cannot open /osd/log"), 1}});
+    EXPECT_NE(text.find(words), std::string::npos) << text;
+    EXPECT_EQ(text.find("errors of the disk"), std::string::npos) << text;
+    EXPECT_EQ(text.find("free space"), std::string::npos) << text;
+  }
 }
 
 TEST(BackgroundAlertTest, AFullListIsNotRepairedByFreeSpace) {

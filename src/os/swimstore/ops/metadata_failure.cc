@@ -14,6 +14,7 @@
 
 #include "swimstore/cube/cube_set.h"
 #include "swimstore/ops/last_words.h"
+#include "vtkv/util/host_remedy.h"
 
 #define dout_context m_cct
 #define dout_subsys SWIM_SUBSYS
@@ -55,11 +56,12 @@ void MetadataFailure::suspect(unsigned cube, const std::string& what, const vtkv
 }
 
 std::string MetadataFailure::last_words(unsigned cube, const std::string& what, const vtkv::Status& status) const {
-  const bool is_one_of_several = m_suspect && cube != 0;
+  const bool is_one_of_several = m_suspect && cube != 0 && is_damage(status);
+  const std::string of_host = vtkv::host_remedy(status.error_number(), m_path);
   return fmt::format(
       "metadata cannot be read, {}: {}. This OSD ends, so that its peers serve every object instead of "
       "it. {}{}",
-      what, status.message(), remedy(m_path),
+      what, status.message(), of_host.empty() ? remedy(m_path) : "Remedy: " + of_host,
       is_one_of_several ? ". Or, with swimstore_mount_damaged_cubes=incomplete in ceph.conf, it serves its other "
                           "cubes when it is started"
                         : "");

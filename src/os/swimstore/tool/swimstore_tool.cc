@@ -26,6 +26,7 @@
 #include "swimstore/tool/object_transfer.h"
 #include "swimstore/tool/store_commands.h"
 #include "vtkv/tool/inspect.h"
+#include "vtkv/util/host_remedy.h"
 
 namespace swimstore {
 namespace {
@@ -59,7 +60,7 @@ class Tool {
 
   // Runs a command and says what came of it, for the shell.
   int run(const std::function<Status(Tool&)>& command) {
-    const Status status = command(*this);
+    const Status status = vtkv::with_host_remedy(command(*this), m_arguments.path);
     if (!status.ok()) {
       m_report->fail(status.message());
       std::cerr << "ceph-swimstore-tool: " << status.message() << "\n";

@@ -49,8 +49,8 @@ class CommitLogTest : public SimStoreFixture {
     set_level("1");
     return testing::internal::GetCapturedStderr();
   }
-  void fail_to_write() {
-    m_env.fail_nth(vtkv::SimCall::write, 1, vtkv::Status::from_errno(EIO, "injected"), true);
+  void fail_to_write(int error_number = EIO) {
+    m_env.fail_nth(vtkv::SimCall::write, 1, vtkv::Status::from_errno(error_number, "injected"), true);
     write();
   }
 };
@@ -93,6 +93,13 @@ TEST_F(CommitLogTest, TheFirstThatEndsAnOsdIsNotCutShortByTheNext) {
     reader.join();
   };
   EXPECT_EXIT(fail_twice(), ::testing::ExitedWithCode(42), "");
+}
+
+// A limit of its own (RLIMIT_FSIZE) says nothing of the disk.
+TEST_F(CommitLogTest, TheRemedyOfAnOsdThatCannotWriteIsThatOfTheError) {
+  g_code_env = CODE_ENVIRONMENT_DAEMON;
+  EXPECT_EXIT(fail_to_write(EFBIG), ::testing::ExitedWithCode(EIO),
+              "Remedy: a file may not be that large: .*LimitFSIZE");
 }
 
 TEST_F(CommitLogTest, AToolThatCannotWriteEnds) {

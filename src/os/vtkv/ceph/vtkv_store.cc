@@ -13,6 +13,7 @@
 #include "vtkv/ceph/store_options.h"
 #include "vtkv/db/ownership.h"
 #include "vtkv/metrics.h"
+#include "vtkv/util/host_remedy.h"
 
 #define dout_context cct
 #define dout_subsys SWIM_SUBSYS
@@ -124,9 +125,12 @@ int VtkvStore::do_open(std::ostream& out, Mode mode) {
     if (error.status.ok()) {
       derr << error.work->name << " works again" << dendl;
     } else {
-      derr << error.work->name << " has failed, and is tried again: " << error.status.message()
-           << (error.status.is_no_space() ? "; free space on the file system of " : "; check the disk of ")
-           << m_directory << dendl;
+      const std::string of_host = vtkv::host_remedy(error.status.error_number(), m_directory);
+      derr << error.work->name << " has failed, and is tried again: " << error.status.message() << "; "
+           << (vtkv::is_list_full(error.status) ? "it goes on by itself when compaction has made room"
+               : of_host.empty()                ? "check the disk of " + m_directory
+                                                : of_host)
+           << dendl;
     }
   };
   if (const Status status = open_database(mode); !status.ok()) {

@@ -26,7 +26,7 @@ class FatalError {
     m_is_set.store(true);
   }
   bool is_set() const { return m_is_set.load(); }
-  // What whoever waits, or wants to write, is told.
+  // What whoever waits, or wants to write, is told. The error number is the first one's: the remedy hangs on it.
   Status status() const EXCLUDES(m_lock) {
     MutexLock lock(m_lock);
     return Status::make(Status::Code::failed, "the database stopped: " + std::string(m_status.message()),
