@@ -171,7 +171,7 @@ class SwimStore : public ObjectStore {
   bool has_builtin_csum() const override { return true; }
   bool can_sort_nibblewise() override { return true; }
   bool is_sync_onreadable() const override { return true; }
-  int validate_hobject_key(const hobject_t&) const override { return 0; }
+  int validate_hobject_key(const hobject_t& object) const override;
   unsigned get_max_attr_name_length() override { return 256; }
 #if SWIM_CEPH_ASKS_FOR_LIST_MAX
   int get_ideal_list_max() override { return 256; }
@@ -287,6 +287,9 @@ class SwimStore : public ObjectStore {
   // `file`: a regular one.
   vtkv::Status refuse_fast_commit(const std::string& file, const swimstore::Settings& settings) const;
   void tell_of_the_host();
+  vtkv::Status check_surroundings() const;
+  // A tool goes on, with a line in the log: it may be here to save what there is.
+  vtkv::Status refuse_to_osd(const vtkv::Status& refused) const;
   vtkv::Status check_all_whole() const;
   vtkv::Status end_interrupted_move(swimstore::StoreDirectory& directory, const swimstore::Superblock& superblock);
   vtkv::Status settle_metadata_move(swimstore::StoreDirectory& directory, const swimstore::Superblock& superblock);

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include "common/code_environment.h"
 #include "common/debug.h"
 #include "swimstore/directory/store_directory.h"
+#include "swimstore/host/osd_limits.h"
 #include "swimstore/ops/settings.h"
 #include "swimstore/swimstore.h"
 #include "vtkv/env/posix/fast_commit.h"     // tidy: allow it: a mount asks what kind of host it is on
@@ -46,6 +48,17 @@ Status SwimStore::consider_obstacles(const std::string& directory, vtkv::FileSys
     derr << obstacle << ": one flush does not cover it, so each file is flushed by itself, which is slower" << dendl;
     host->single_flush = false;
   }
+  return {};
+}
+
+// What it is started with: options of the OSD's.
+Status SwimStore::check_surroundings() const { return swimstore::check_osd_limits(cct->_conf); }
+
+Status SwimStore::refuse_to_osd(const Status& refused) const {
+  if (refused.ok() || g_code_env == CODE_ENVIRONMENT_DAEMON) {
+    return refused;
+  }
+  derr << refused.message() << dendl;
   return {};
 }
 

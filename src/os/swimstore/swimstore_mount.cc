@@ -135,6 +135,7 @@ Status SwimStore::make() {
   StoreDirectory directory(m_env, path);
   Settings settings;
   VTKV_RETURN_IF_ERROR(Settings::read(cct, &settings));
+  VTKV_RETURN_IF_ERROR(check_surroundings());
   vtkv::FileSystemInfo host;
   VTKV_RETURN_IF_ERROR(directory.check_host(settings, &host));
   if (directory.has_superblock()) {
@@ -324,12 +325,8 @@ Status SwimStore::open(Purpose purpose) {
                     path, fmt::join(archives, " and of "), fmt::join(archives, "', and with --in '")));
   }
   if (purpose == Purpose::serve) {
-    const Status refused = refuse_fast_commit(directory, settings);
-    if (!refused.ok() && g_code_env != CODE_ENVIRONMENT_DAEMON) {
-      derr << refused.message() << dendl;  // a tool may be here to save what there is
-    } else {
-      VTKV_RETURN_IF_ERROR(refused);
-    }
+    VTKV_RETURN_IF_ERROR(refuse_to_osd(check_surroundings()));
+    VTKV_RETURN_IF_ERROR(refuse_to_osd(refuse_fast_commit(directory, settings)));
     VTKV_RETURN_IF_ERROR(directory.end_mkfs(superblock));
     VTKV_RETURN_IF_ERROR(settle_added_cubes(directory, superblock));
     renew_superblock(directory, superblock);

@@ -9,6 +9,7 @@
 #include "swimstore/directory/store_directory.h"
 #include "swimstore/format/format_version.h"
 #include "swimstore/host/host_alert.h"
+#include "swimstore/host/osd_limits.h"
 #include "swimstore/ops/background_alert.h"
 #include "swimstore/ops/host_device.h"
 #include "swimstore/ops/space_report.h"
@@ -169,6 +170,7 @@ int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
           "SWIMSTORE_READ_ERRORS",
           fmt::format("{} reads failed since the OSD at {} started: deep scrub its PGs, check the disk", errors, path));
     }
+    swimstore::add_limits_alert(path, cct->_conf, alerts);
     swimstore::add_blocking_io_alert(path, vtkv::ring_refusal(), alerts);
     m_mounted->context.slow.add_alert(path, host, alerts);
     m_mounted->context.compression.add_alert(path, m_mounted->context.collections.list(), alerts);
@@ -201,6 +203,8 @@ uint64_t SwimStore::estimate_objects_overhead(uint64_t num_objects) {
   // On average half a block of each object's tail is waste.
   return num_objects * swimstore::kBlockBytes / 2;
 }
+
+int SwimStore::validate_hobject_key(const hobject_t& object) const { return swimstore::check_object_name(object); }
 
 uint64_t SwimStore::get_min_alloc_size() const { return swimstore::kBlockBytes; }
 
