@@ -8,6 +8,7 @@
 #if SWIM_CEPH_HAS_OMAP_ITERATOR
 #include "swimstore/ceph/object_map_iterator.h"
 #endif
+#include "swimstore/host/process_limits.h"
 #include "swimstore/omap/omap_iterator.h"
 #include "swimstore/ops/perf_counters.h"
 #include "swimstore/swimstore_mounted.h"
@@ -27,7 +28,9 @@ Collection& collection_of(ObjectStore::CollectionHandle& c) { return *static_cas
 }  // namespace
 
 SwimStore::SwimStore(CephContext* cct, const std::string& path, vtkv::Env* env)
-    : ObjectStore(cct, path), m_env(env), m_counters(std::make_unique<swimstore::StoreCounters>(cct)) {}
+    : ObjectStore(cct, path), m_env(env), m_counters(std::make_unique<swimstore::StoreCounters>(cct)) {
+  swimstore::ignore_file_size_signal();
+}
 
 SwimStore::~SwimStore() {
   if (m_mounted) {

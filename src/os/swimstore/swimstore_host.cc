@@ -7,6 +7,7 @@
 #include "common/debug.h"
 #include "swimstore/directory/store_directory.h"
 #include "swimstore/host/osd_limits.h"
+#include "swimstore/host/process_limits.h"
 #include "swimstore/ops/settings.h"
 #include "swimstore/swimstore.h"
 #include "vtkv/env/posix/fast_commit.h"     // tidy: allow it: a mount asks what kind of host it is on
@@ -51,8 +52,11 @@ Status SwimStore::consider_obstacles(const std::string& directory, vtkv::FileSys
   return {};
 }
 
-// What it is started with: options of the OSD's.
-Status SwimStore::check_surroundings() const { return swimstore::check_osd_limits(cct->_conf); }
+// What it is started with: options of the OSD's, limits of the process.
+Status SwimStore::check_surroundings() const {
+  VTKV_RETURN_IF_ERROR(swimstore::check_osd_limits(cct->_conf));
+  return swimstore::check_file_size_limit();
+}
 
 Status SwimStore::refuse_to_osd(const Status& refused) const {
   if (refused.ok() || g_code_env == CODE_ENVIRONMENT_DAEMON) {
