@@ -8,10 +8,12 @@ journal; the store recovers, is compared with what it had promised, and checked.
 crashes again.
 
 The single-flush rule is asked of each file system without a store, too. An ext4 with fast_commit, which loses what was
-synced, is refused. And rules are broken on purpose: a crash must show it, or this scenario could not fail.
+synced, is refused; so are one without a journal or mounted 'nobarrier', ext2 and ext3. And rules are broken on purpose:
+a crash must show it, or this scenario could not fail.
 """
 
 import argparse
+import pathlib
 import re
 import subprocess
 import sys
@@ -85,9 +87,10 @@ def find_copy_by_reflink(scenario):
                   "VTKV_REFLINK_FOLDER", folder / "mnt")
 
 
-def check_by_test(scenario, claim, test, variable, folder, program=TESTS):
-  """A test that runs where it is given a folder for it."""
-  done = sysroot.run(["env", f"{variable}={folder}", program, f"--gtest_filter=*{test}*"], check=False)
+def check_by_test(scenario, claim, test, variable, folder, program=TESTS, words=""):
+  """A test that runs where it is given a folder for it, and words that it is to find, or none."""
+  done = sysroot.run(["env", f"{variable}={folder}", f"VTKV_EXPECTED_WORDS={words}", program, f"--gtest_filter=*{test}*"],
+                     check=False)
   scenario.check(done.returncode == 0 and "[  PASSED  ] 1 test" in done.stdout, claim, done.stdout + done.stderr)
 
 
@@ -106,8 +109,59 @@ def refuse_fast_commit(scenario):
     remedy = f"tune2fs -O ^fast_commit {disk.device()}'"
     scenario.check(made.returncode != 0 and remedy in made.stderr,
                    "ext4 with fast_commit: mkfs refuses, and says what to do", made.stdout + made.stderr)
-    check_by_test(scenario, "ext4 with fast_commit: no OSD starts, and tools go on", "FastCommitMountTest",
-                  "SWIM_FAST_COMMIT_FOLDER", where, STORE_TESTS)
+    check_by_test(scenario, "ext4 with fast_commit: no OSD starts, and tools go on", "UnsafeHostMountTest",
+                  "SWIM_UNSAFE_HOST_FOLDER", where, STORE_TESTS)
+
+
+def refuse_lost_syncs(scenario):
+  """File systems that pass for an ext4 by their magic number, or keep its promises no more; and the remedy, as it is named."""
+  folder = sysroot.cache_dir() / "scenarios" / "real-fs"
+  where = folder / "mnt"
+  with mounted(folder, HOST_DISK_BYTES, "ext4", scenario.say) as disk:
+    def find(claim, words):
+      check_by_test(scenario, claim, "SyncLossHostTest", "VTKV_SYNC_LOSS_FOLDER", where, words=words)
+
+    def refused(claim, words):
+      find(f"{claim}: is found", words)
+      made = sysroot.run([BENCH, "--path", where / "store", "--seconds", 1], check=False)
+      scenario.check(made.returncode != 0 and words in made.stderr, f"{claim}: mkfs refuses, and says what to do",
+                     made.stdout + made.stderr)
+      check_by_test(scenario, f"{claim}: no OSD starts, and tools go on", "UnsafeHostMountTest", "SWIM_UNSAFE_HOST_FOLDER",
+                    where, STORE_TESTS)
+      check_by_test(scenario, f"{claim}: where it is allowed, an alert stays", "UnsafeHostAlertTest", "SWIM_UNSAFE_ALERT_FOLDER",
+                    where, STORE_TESTS)
+      unmount(where)
+
+    find("ext4: nothing is known against it", "")
+    cache = pathlib.Path("/sys/block", pathlib.Path(disk.device()).name, "queue/write_cache")
+    cache.write_text("write through")
+    check_by_test(scenario, "a cache that is not flushed any more, by hand: is found", "UnflushedCacheHostTest",
+                  "VTKV_UNFLUSHED_FOLDER", where, words=str(cache))
+    check_by_test(scenario, "a cache that is not flushed any more: an alert stays", "UnsafeHostAlertTest",
+                  "SWIM_UNSAFE_ALERT_FOLDER", where, STORE_TESTS)
+    cache.write_text("write back")
+    check_by_test(scenario, "a cache that is flushed again: nothing is found", "UnflushedCacheHostTest",
+                  "VTKV_UNFLUSHED_FOLDER", where)
+    unmount(where)
+
+    disk.mount(where, "ext4", "nobarrier")
+    find("ext4 mounted 'nobarrier': is found", f"mount -o remount,barrier {where}'")
+    sysroot.run(["mount", "-o", "remount,barrier", where])
+    find("ext4 mounted 'barrier' again: nothing is found", "")
+    unmount(where)
+    disk.mount(where, "ext4", "nobarrier")
+    refused("ext4 mounted 'nobarrier'", "remount,barrier")
+
+    for kind, options, words in (("ext4", ("-O", "^has_journal"), f"tune2fs -O has_journal {disk.device()}'"),
+                                 ("ext2", (), "make an ext4"), ("ext3", (), "make an ext4")):
+      sysroot.run([f"mkfs.{kind}", "-q", "-F", *options, disk.device()])
+      disk.mount(where, kind)
+      refused(" ".join((kind, *options)), words)
+      if options:
+        sysroot.run(["tune2fs", "-O", "has_journal", disk.device()])
+        disk.mount(where, kind)
+        find("ext4 with a journal again: nothing is found", "")
+        unmount(where)
 
 
 def crash_store(scenario, fs, states, seconds):
@@ -135,6 +189,7 @@ def run(scenario):
     find_copy_by_reflink(scenario)
   if "ext4" in scenario.args.fs:
     refuse_fast_commit(scenario)
+    refuse_lost_syncs(scenario)
   for fs in scenario.args.fs:
     ask_flush_rule(scenario, fs)
     crash_store(scenario, fs, scenario.args.states or (20 if quick else 2000), 6 if quick else 3600)

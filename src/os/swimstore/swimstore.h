@@ -281,11 +281,13 @@ class SwimStore : public ObjectStore {
   vtkv::Status find_layout(swimstore::StoreDirectory& directory, const swimstore::Settings& settings,
                            vtkv::FileSystemInfo host, swimstore::StoreLayout* layout) const;
   vtkv::Status consider_obstacles(const std::string& directory, vtkv::FileSystemInfo* host) const;
-  // REQUIRES: the directory is locked.
-  vtkv::Status refuse_fast_commit(const swimstore::StoreDirectory& directory,
+  // Which is known to lose what was synced. REQUIRES: the directory is locked.
+  vtkv::Status refuse_unsafe_host(const swimstore::StoreDirectory& directory,
                                   const swimstore::Settings& settings) const;
   // `file`: a regular one.
-  vtkv::Status refuse_fast_commit(const std::string& file, const swimstore::Settings& settings) const;
+  vtkv::Status refuse_unsafe_host(const std::string& file, const swimstore::Settings& settings) const;
+  // What may lose acknowledged writes with the power, as sentences. For an open store.
+  std::vector<std::string> host_dangers() const;
   void tell_of_the_host();
   vtkv::Status check_surroundings() const;
   // A tool goes on, with a line in the log: it may be here to save what there is.

@@ -10,8 +10,10 @@
 #include "swimstore/host/process_limits.h"
 #include "swimstore/ops/settings.h"
 #include "swimstore/swimstore.h"
+#include "swimstore/swimstore_mounted.h"
 #include "vtkv/env/posix/fast_commit.h"     // tidy: allow it: a mount asks what kind of host it is on
 #include "vtkv/env/posix/flush_obstacle.h"  // tidy: allow it: a mount asks what kind of host it is on
+#include "vtkv/env/posix/sync_loss.h"       // tidy: allow it: a mount asks what kind of host it is on
 #include "vtkv/env/ring_refusal.h"
 
 #define dout_context cct
@@ -66,16 +68,20 @@ Status SwimStore::refuse_to_osd(const Status& refused) const {
   return {};
 }
 
-Status SwimStore::refuse_fast_commit(const StoreDirectory& directory, const Settings& settings) const {
+Status SwimStore::refuse_unsafe_host(const StoreDirectory& directory, const Settings& settings) const {
   for (const std::string& file : directory.file_of_each_host()) {
-    VTKV_RETURN_IF_ERROR(refuse_fast_commit(file, settings));
+    VTKV_RETURN_IF_ERROR(refuse_unsafe_host(file, settings));
   }
   return {};
 }
 
-Status SwimStore::refuse_fast_commit(const std::string& file, const Settings& settings) const {
+Status SwimStore::refuse_unsafe_host(const std::string& file, const Settings& settings) const {
   if (settings.allow_unproven_file_system || m_env != vtkv::posix_env()) {
     return {};
+  }
+  const std::string directory = file.substr(0, file.rfind('/'));
+  if (const std::string loss = vtkv::find_sync_loss(directory); !loss.empty()) {
+    return Status::unsupported(fmt::format("{} lies on {}", directory, loss));
   }
   const std::string device = vtkv::find_fast_commit(file);
   return device.empty() ? Status()
@@ -83,11 +89,35 @@ Status SwimStore::refuse_fast_commit(const std::string& file, const Settings& se
                               "{} lies on an ext4 with the feature fast_commit, with which Linux loses what was synced "
                               "when the power fails: unmount it, take the feature away with 'tune2fs -O ^fast_commit "
                               "/dev/{}', and mount it again",
-                              file.substr(0, file.rfind('/')), device));
+                              directory, device));
+}
+
+// A file system may be mounted anew, and a cache told not to be flushed, while the store is in use.
+std::vector<std::string> SwimStore::host_dangers() const {
+  std::vector<std::string> dangers;
+  if (m_env != vtkv::posix_env()) {
+    return dangers;
+  }
+  std::vector<std::string> directories{path};
+  if (!m_mounted->layout.metadata_directory.empty()) {
+    directories.push_back(m_mounted->layout.metadata_directory);
+  }
+  for (const std::string& directory : directories) {
+    if (const std::string loss = vtkv::find_sync_loss(directory); !loss.empty()) {
+      dangers.push_back(fmt::format("{} lies on {}", directory, loss));
+    }
+    if (std::string unflushed = vtkv::find_unflushed_cache(directory); !unflushed.empty()) {
+      dangers.push_back(std::move(unflushed));
+    }
+  }
+  return dangers;
 }
 
 // What no mount is refused for. The same stands in the alerts.
 void SwimStore::tell_of_the_host() {
+  for (const std::string& danger : host_dangers()) {
+    derr << danger << dendl;
+  }
   if (const std::string refusal = vtkv::ring_refusal(); !refusal.empty()) {
     derr << refusal << dendl;
   }

@@ -87,7 +87,7 @@ Status SwimStore::check_and_copy_metadata(StoreDirectory& directory, const Metad
   VTKV_RETURN_IF_ERROR(directory.check_file_system(host_path, settings, &host));
   VTKV_RETURN_IF_ERROR(refuse_same_file_system(move.to, settings));
   VTKV_RETURN_IF_ERROR(
-      refuse_fast_commit(move.to.empty() ? directory.lock_path() : move.to + "/" + StoreDirectory::kOwner, settings));
+      refuse_unsafe_host(move.to.empty() ? directory.lock_path() : move.to + "/" + StoreDirectory::kOwner, settings));
   uint64_t needed = 0;
   VTKV_RETURN_IF_ERROR(directory.measure_metadata(move.from, superblock.cubes, &needed));
   needed += uint64_t{superblock.cubes} * superblock.geometry.log_segment_bytes;  // to go on with

@@ -148,7 +148,7 @@ Status SwimStore::make() {
   if (directory.has_superblock()) {
     return check_made(directory);  // another mkfs came first
   }
-  VTKV_RETURN_IF_ERROR(refuse_fast_commit(directory, settings));
+  VTKV_RETURN_IF_ERROR(refuse_unsafe_host(directory, settings));
   VTKV_RETURN_IF_ERROR(choose_fsid(directory));
   VTKV_RETURN_IF_ERROR(directory.begin_mkfs());
   VTKV_RETURN_IF_ERROR(directory.write_meta("type", "swimstore"));
@@ -165,7 +165,7 @@ Status SwimStore::make() {
     VTKV_RETURN_IF_ERROR(directory.check_file_system(metadata, settings, &metadata_host));
     VTKV_RETURN_IF_ERROR(settings.choose_single_flush(metadata_host, &ignored));
     VTKV_RETURN_IF_ERROR(refuse_same_file_system(metadata, settings));
-    VTKV_RETURN_IF_ERROR(refuse_fast_commit(metadata + "/" + StoreDirectory::kLock, settings));
+    VTKV_RETURN_IF_ERROR(refuse_unsafe_host(metadata + "/" + StoreDirectory::kLock, settings));
     VTKV_RETURN_IF_ERROR(directory.make_metadata_directory(metadata));
     superblock.features.incompat.insert(swimstore::kMetadataElsewhereFeature);
   }
@@ -326,7 +326,7 @@ Status SwimStore::open(Purpose purpose) {
   }
   if (purpose == Purpose::serve) {
     VTKV_RETURN_IF_ERROR(refuse_to_osd(check_surroundings()));
-    VTKV_RETURN_IF_ERROR(refuse_to_osd(refuse_fast_commit(directory, settings)));
+    VTKV_RETURN_IF_ERROR(refuse_to_osd(refuse_unsafe_host(directory, settings)));
     VTKV_RETURN_IF_ERROR(directory.end_mkfs(superblock));
     VTKV_RETURN_IF_ERROR(settle_added_cubes(directory, superblock));
     renew_superblock(directory, superblock);

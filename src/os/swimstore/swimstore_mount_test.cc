@@ -287,39 +287,6 @@ TEST_F(MountTest, OneFlushIsRefusedWhereItWasNotProven) {
   EXPECT_EQ(-EINVAL, store.mount());
 }
 
-// qa/standalone/real-fs.py makes the folder, on an ext4 with fast_commit.
-std::vector<std::string> folders_with_fast_commit() {
-  const char* const folder = std::getenv("SWIM_FAST_COMMIT_FOLDER");
-  return folder == nullptr ? std::vector<std::string>() : std::vector<std::string>{folder};
-}
-
-class FastCommitMountTest : public ::testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override {
-    use_small_stores(g_ceph_context);
-    std::filesystem::create_directories(m_path);
-    ASSERT_EQ(0, SwimStore(g_ceph_context, m_path).mkfs());
-    use_small_stores(g_ceph_context, {{"swimstore_allow_unproven_file_system", "false"}});
-  }
-  void TearDown() override {
-    g_code_env = CODE_ENVIRONMENT_UTILITY;
-    use_small_stores(g_ceph_context);
-  }
-
-  const std::string m_path = GetParam() + "/allowed";
-};
-
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FastCommitMountTest);
-INSTANTIATE_TEST_SUITE_P(Folder, FastCommitMountTest, ::testing::ValuesIn(folders_with_fast_commit()));
-
-TEST_P(FastCommitMountTest, IsRefusedToAnOsdAndNotToATool) {
-  SwimStore store(g_ceph_context, m_path);
-  EXPECT_EQ(0, store.mount());
-  EXPECT_EQ(0, store.umount());
-  g_code_env = CODE_ENVIRONMENT_DAEMON;
-  EXPECT_EQ(-EOPNOTSUPP, store.mount());
-}
-
 // By chown or chmod below a running OSD: a store that found no room would stop all clients of its pools.
 TEST(TakenAwayStoreTest, AStoreWhoseDirectoryIsTakenAwayIsNotFull) {
   namespace fs = std::filesystem;

@@ -171,6 +171,7 @@ int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
           fmt::format("{} reads failed since the OSD at {} started: deep scrub its PGs, check the disk", errors, path));
     }
     swimstore::add_limits_alert(path, cct->_conf, alerts);
+    swimstore::add_unsafe_host_alert(host_dangers(), alerts);
     swimstore::add_blocking_io_alert(path, vtkv::ring_refusal(), alerts);
     m_mounted->context.slow.add_alert(path, host, alerts);
     m_mounted->context.compression.add_alert(path, m_mounted->context.collections.list(), alerts);

@@ -18,7 +18,16 @@
 namespace swimstore {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+
+TEST(HostAlert, DangersAreToldWhileThereAreSome) {
+  osd_alert_list_t alerts;
+  add_unsafe_host_alert({}, &alerts);
+  EXPECT_TRUE(alerts.empty());
+  add_unsafe_host_alert({"/osd lies on an ext2", "/fast lies on a disk"}, &alerts);
+  EXPECT_THAT(alerts.at("SWIMSTORE_UNSAFE_HOST"), AllOf(HasSubstr("an ext2. /fast"), HasSubstr("on a disk")));
+}
 
 class BlockingIoTest : public SimStoreFixture {
  protected:

@@ -161,9 +161,10 @@ void add_writing(std::vector<Option>& table) {
   table.push_back(
       size_option("swimstore_primed_ahead_size", level, 64 * kMiB, "free primed bytes kept ready per slot size")
           .set_flag(Option::FLAG_STARTUP));
-  table.push_back(bool_option("swimstore_allow_unproven_file_system", level, false,
-                              "run on a file system other than ext4, xfs and btrfs, or on ext4 with fast_commit")
-                      .set_flag(Option::FLAG_STARTUP));
+  table.push_back(
+      bool_option("swimstore_allow_unproven_file_system", level, false,
+                  "run on a file system other than ext4, xfs and btrfs, or on one that loses what was synced")
+          .set_flag(Option::FLAG_STARTUP));
 }
 
 void add_space(std::vector<Option>& table) {
