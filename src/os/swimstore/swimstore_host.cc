@@ -8,6 +8,7 @@
 #include "swimstore/directory/store_directory.h"
 #include "swimstore/host/osd_limits.h"
 #include "swimstore/host/process_limits.h"
+#include "swimstore/host/unknown_options.h"
 #include "swimstore/ops/settings.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/swimstore_mounted.h"
@@ -120,6 +121,10 @@ void SwimStore::tell_of_the_host() {
   }
   if (const std::string refusal = vtkv::ring_refusal(); !refusal.empty()) {
     derr << refusal << dendl;
+  }
+  m_mounted->unknown_options = swimstore::find_unknown_options(cct->_conf);
+  for (const std::string& option : m_mounted->unknown_options) {
+    derr << option << dendl;
   }
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "swimstore/admin/admin_commands.h"
 #include "swimstore/admin/move_commands.h"
@@ -45,5 +47,6 @@ struct SwimStore::Mounted {
   swimstore::MoveCommands move_commands;
   swimstore::OnlineDefragment defragment;
   swimstore::IgnoredPoolOptions ignored_options;
+  std::vector<std::string> unknown_options;  // as sentences
   std::optional<swimstore::OptionWatch> fast_shutdown;
 };

@@ -10,6 +10,7 @@
 #include "swimstore/format/format_version.h"
 #include "swimstore/host/host_alert.h"
 #include "swimstore/host/osd_limits.h"
+#include "swimstore/host/unknown_options.h"
 #include "swimstore/ops/background_alert.h"
 #include "swimstore/ops/host_device.h"
 #include "swimstore/ops/space_report.h"
@@ -173,6 +174,7 @@ int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
     swimstore::add_limits_alert(path, cct->_conf, alerts);
     swimstore::add_unsafe_host_alert(host_dangers(), alerts);
     swimstore::add_blocking_io_alert(path, vtkv::ring_refusal(), alerts);
+    swimstore::add_unknown_options_alert(path, m_mounted->unknown_options, alerts);
     m_mounted->context.slow.add_alert(path, host, alerts);
     m_mounted->context.compression.add_alert(path, m_mounted->context.collections.list(), alerts);
     m_mounted->ignored_options.add_alert(path, m_mounted->context.collections.list(), alerts);
