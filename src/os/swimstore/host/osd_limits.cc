@@ -32,7 +32,8 @@ std::vector<std::string> find_exceeded(const ConfigProxy& conf) {
     if (value > limit.most) {
       exceeded.push_back(fmt::format(
           "option {0} is {1}, and the store takes at most {2} ({3}): what a client sends beyond that would end the "
-          "OSD and its replicas. Set it to {2} or less, in ceph.conf or with 'ceph config set osd {0} {2}'",
+          "OSD and its replicas. Set it to {2} or less, in ceph.conf or with 'ceph config set osd {0} {2}'; 'ceph "
+          "config show osd.ID' tells where it comes from",
           limit.option, value, limit.most, limit.what));
     }
   }

@@ -8,9 +8,14 @@
 
 namespace swimstore {
 
+namespace {
+// Some runtimes write "unlimited" as the greatest number of a file's size. No file system has such files.
+constexpr rlim_t kNoLimit = rlim_t{1} << 60;
+}  // namespace
+
 vtkv::Status check_file_size_limit() {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= kNoLimit) {
     return {};
   }
   return vtkv::Status::invalid_argument(
