@@ -121,11 +121,14 @@ def refuse_lost_syncs(scenario):
     def find(claim, words):
       check_by_test(scenario, claim, "SyncLossHostTest", "VTKV_SYNC_LOSS_FOLDER", where, words=words)
 
-    def refused(claim, words):
+    def refused(claim, words, takes_store=True):
       find(f"{claim}: is found", words)
       made = sysroot.run([BENCH, "--path", where / "store", "--seconds", 1], check=False)
       scenario.check(made.returncode != 0 and words in made.stderr, f"{claim}: mkfs refuses, and says what to do",
                      made.stdout + made.stderr)
+      if not takes_store:  # it reserves no space: no store could be made on it
+        unmount(where)
+        return
       check_by_test(scenario, f"{claim}: no OSD starts, and tools go on", "UnsafeHostMountTest", "SWIM_UNSAFE_HOST_FOLDER",
                     where, STORE_TESTS)
       check_by_test(scenario, f"{claim}: where it is allowed, an alert stays", "UnsafeHostAlertTest", "SWIM_UNSAFE_ALERT_FOLDER",
@@ -156,7 +159,7 @@ def refuse_lost_syncs(scenario):
                                  ("ext2", (), "make an ext4"), ("ext3", (), "make an ext4")):
       sysroot.run([f"mkfs.{kind}", "-q", "-F", *options, disk.device()])
       disk.mount(where, kind)
-      refused(" ".join((kind, *options)), words)
+      refused(" ".join((kind, *options)), words, takes_store=kind == "ext4")
       if options:
         sysroot.run(["tune2fs", "-O", "has_journal", disk.device()])
         disk.mount(where, kind)

@@ -334,7 +334,7 @@ class SwimstoreTool(StoreTest):
     self.assertEqual(self.json("upgrade", self.store),
                      {"upgraded": True, "format_version_before": 2, "format_version": 3, "compat_features": "-",
                       "ro_compat_features": "-", "incompat_features": features, "upgradable": False,
-                      "database_format_version": 2, "database_compat_features": "-", "database_ro_compat_features": "-",
+                      "database_format_version": 3, "database_compat_features": "-", "database_ro_compat_features": "-",
                       "database_incompat_features": "compressed_blocks", "database_upgradable": False})
     self.assertEqual((self.store / "superblock").read_bytes(), newest)
     self.assertFalse(self.json("upgrade", self.store)["upgraded"])
@@ -350,15 +350,15 @@ class SwimstoreTool(StoreTest):
       info = self.json("info", *words)
       return info["database_format_version"], info["database_incompat_features"], info["database_upgradable"]
 
-    self.assertEqual(database(self.store), (2, "compressed_blocks", False))
+    self.assertEqual(database(self.store), (3, "compressed_blocks", False))
     older, without = self.base / "older", ("--set", "swimstore_compress_metadata=false")
     older.mkdir()
     self.run_tool("mkfs", older, *without)
-    self.assertEqual(database(older), (1, "-", True))
-    self.assertEqual(database(older, *without), (1, "-", False))
+    self.assertEqual(database(older), (3, "-", True))
+    self.assertEqual(database(older, *without), (3, "-", False))
     self.assertFalse(self.json("upgrade", older, *without)["upgraded"])
     self.assertTrue(self.json("upgrade", older)["upgraded"])
-    self.assertEqual(database(older), (2, "compressed_blocks", False))
+    self.assertEqual(database(older), (3, "compressed_blocks", False))
 
   def test_what_a_newer_program_added_is_named(self):
     self.fill()

@@ -96,7 +96,7 @@ struct DBStatistics {
   uint64_t commit_groups = 0, log_bytes = 0, external_bytes = 0, syncs = 0;
   uint64_t memtable_flushes = 0, flush_bytes = 0, compactions = 0;
   uint64_t compaction_bytes = 0;  // written by compactions, purges and moves: blocks, indexes, filters, descriptors
-  uint64_t filter_read_bytes = 0;  // of keys that compactions read for the sake of a longer filter only
+  uint64_t filter_read_bytes = 0;  // of stitched blocks, whose keys compactions read for a filter
   uint64_t stitched_bytes = 0;  // taken over by compactions where they lay
   uint64_t purges = 0;  // of key ranges that held mostly tombstones
   uint64_t write_waits = 0, write_waited_us = 0;  // in DB::write: for memory, or for the log by who asked for no sync

@@ -99,8 +99,8 @@ struct Options {
   // A memtable goes to the tree when it takes so much. All that wait for that, and the active one, take three times as
   // much and 1 MiB at most: DB::write waits. A batch that is larger goes alone.
   size_t memtable_bytes = 32u << 20;
-  // A checkpoint is due after so much log, be it written by several processes one after the other: what a recovery reads
-  // again, and how long the log keeps what is dead. 0: half of the segments made at creation.
+  // A checkpoint is due after so much log, be it written by several processes one after the other: what a recovery
+  // reads again, and how long the log keeps what is dead. 0: half of the segments made at creation.
   uint64_t checkpoint_log_bytes = 0;
   size_t block_cache_bytes = 64u << 20;  // for blocks of the tree and values of the log together
   // Values of at least so many bytes stay in the log, and the tree holds pointers to them (WiscKey). 0: none.

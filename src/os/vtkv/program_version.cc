@@ -15,7 +15,7 @@ namespace vtkv {
 std::string_view program_version() { return SWIM_VERSION; }
 
 std::vector<FormatSupport> format_support() {
-  return {{"manifest", kManifestVersionWithFeatures, kManifestVersion, kManifestVersionWithFeatures},
+  return {{"manifest", kManifestVersion, kManifestVersion, kManifestVersion},
           {"log segment", kSegmentVersion, kSegmentVersionOldest, kSegmentVersion}};
 }
 

@@ -35,7 +35,7 @@ TEST(FormatVersion, VersionsAreAsOnThePage) {
       {"quarantine", {kQuarantineVersion, kQuarantineVersion}},
       {"log segment", {vtkv::kSegmentVersion, vtkv::kSegmentVersion}},
       {"log record", {vtkv::kRecordVersion, vtkv::kRecordVersion}},
-      {"manifest", {vtkv::kManifestVersionWithFeatures, vtkv::kManifestVersionWithFeatures}},
+      {"manifest", {vtkv::kManifestVersion, vtkv::kManifestVersion}},
       {"block", {vtkv::kCompressedBlockVersion, vtkv::kCompressedBlockVersion}},
       {"note", {kNoteVersion, kNoteVersion}},
       {"allocation page", {kAllocationPageVersion, kAllocationPageVersion}},

@@ -258,7 +258,8 @@ std::string StoreScript::check(CephContext* cct, vtkv::SimEnv* env, const StoreH
     bool committed = false;
     more.register_on_commit(new LambdaContext([&committed](int) { committed = true; }));
     store->queue_transaction(handle, std::move(more));
-    env->run_until_idle();
+    // A recovery leaves memtables that slow the first groups down for milliseconds.
+    env->advance(std::chrono::seconds(1));
     wrong = committed ? "" : "it does not take another transaction";
   }
   store->umount();

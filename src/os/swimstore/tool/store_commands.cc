@@ -21,6 +21,7 @@
 #include "vtkv/tool/notation.h"
 #include "vtkv/tool/output_file.h"
 #include "vtkv/tree/manifest.h"
+#include "vtkv/tree/manifest_format.h"
 #include "vtkv/util/crc32c.h"
 
 namespace swimstore {
@@ -115,7 +116,7 @@ void report_database_formats(StoreFiles& files, const vtkv::Options& options, Re
       continue;
     }
     if (!any) {
-      report.field("database_format_version", uint64_t{newest.format_version()});
+      report.field("database_format_version", uint64_t{vtkv::kManifestVersion});
       report_features("database_", newest.features, report);
     }
     any = true;

@@ -32,6 +32,14 @@ class CompactionIterator {
     virtual bool empty() const = 0;  // nothing lies below
   };
 
+  // Where runs are only rearranged: every tombstone stays.
+  class AnythingOlder final : public Older {
+   public:
+    bool may_hold(std::string_view) const override { return true; }
+    bool may_hold_any(std::string_view, std::string_view) const override { return true; }
+    bool empty() const override { return false; }
+  };
+
   // What becomes of blocks that no other source shares keys with.
   enum class Fate {
     kept,     // no range tombstone touches them
@@ -46,8 +54,6 @@ class CompactionIterator {
 
   // Entries of all sources, in order; of equal key and sequence the one that counts first.
   bool keep(const Entry& entry);
-  // The same for one that is somebody else's to keep: it hides what follows as any other.
-  void look_at(const Entry& entry) { (void)decide(entry); }
 
   Fate fate_of(const BlockRange& blocks) const;
   // Are there range tombstones, so that blocks may be dropped unread?

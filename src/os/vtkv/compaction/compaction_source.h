@@ -17,6 +17,7 @@ namespace vtkv {
 struct KeyRange {
   std::string begin;
   std::optional<std::string> end;
+  bool operator==(const KeyRange&) const = default;
 };
 
 class CompactionSource {

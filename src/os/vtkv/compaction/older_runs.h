@@ -4,18 +4,15 @@
 // well from when `pace` says that it has to end: whoever asked looks at status() before the answers count.
 #pragma once
 
-#include <memory>
-#include <vector>
-
 #include "vtkv/compaction/compaction_iterator.h"
 #include "vtkv/table/pace.h"
-#include "vtkv/table/run.h"
+#include "vtkv/table/sorted_run.h"
 
 namespace vtkv {
 
 class OlderRuns final : public CompactionIterator::Older {
  public:
-  OlderRuns(std::vector<std::shared_ptr<const Run>> runs, uint32_t range_reads_max, CompactionPace pace = {})
+  OlderRuns(SortedRuns runs, uint32_t range_reads_max, CompactionPace pace = {})
       : m_runs(std::move(runs)), m_range_reads_left(range_reads_max), m_paced(std::move(pace)) {}
   bool may_hold(std::string_view key) const override;
   bool may_hold_any(std::string_view begin, std::string_view end) const override;
@@ -23,7 +20,9 @@ class OlderRuns final : public CompactionIterator::Older {
   const Status& status() const { return m_paced.status(); }
 
  private:
-  const std::vector<std::shared_ptr<const Run>> m_runs;
+  bool may_hold_any(const Run& part, std::string_view begin, std::string_view end) const;
+
+  const SortedRuns m_runs;
   mutable uint32_t m_range_reads_left;
   mutable Paced m_paced;
 };

@@ -7,8 +7,6 @@ namespace vtkv {
 
 namespace {
 
-using Runs = std::vector<std::shared_ptr<const Run>>;
-
 constexpr uint64_t kEntriesPerTombstoneMax = 7;  // others, in the key range
 constexpr uint64_t kFewBytes = 1 << 20;          // so few may be rewritten for any number of tombstones
 constexpr uint64_t kEntriesMax = 4 << 20;        // of one key range: bounds its time
@@ -20,16 +18,22 @@ struct Amount {
   uint64_t bytes = 0;
 };
 
-// Of the slices of `run` that reach into the keys from first (or, `after`, from behind it) to last.
-Amount overlapped(const Run& run, std::string_view first, bool after, std::string_view last) {
-  const auto& slices = run.descriptor().slices;
-  Amount amount;
+// Adds the slices of `part` that reach into the keys from first (or, `after`, from behind it) to last.
+void add_overlapped(const Run& part, std::string_view first, bool after, std::string_view last, Amount* amount) {
+  const auto& slices = part.descriptor().slices;
   auto slice = std::partition_point(slices.begin(), slices.end(), [&](const SpanSlice& before) {
     return after ? before.blocks.last_key <= first : before.blocks.last_key < first;
   });
   for (; slice != slices.end() && slice->blocks.first_key <= last; ++slice) {
-    amount.entries += slice->blocks.entries;
-    amount.bytes += uint64_t{slice->blocks.units} * kUnitBytes;
+    amount->entries += slice->blocks.entries;
+    amount->bytes += uint64_t{slice->blocks.units} * kUnitBytes;
+  }
+}
+
+Amount overlapped(const SortedRun& run, std::string_view first, bool after, std::string_view last) {
+  Amount amount;
+  for (size_t p = run.first_behind(first); p < run.parts.size() && run.parts[p]->begin_key() <= last; ++p) {
+    add_overlapped(*run.parts[p], first, after, last, &amount);
   }
   return amount;
 }
@@ -42,10 +46,10 @@ struct Candidate {
   uint64_t entries = 0;  // of all runs
 
   // False: it is not worth it to go on to there.
-  bool extend(const Runs& runs, size_t ordinal, const BlockRange& blocks) {
+  bool extend(const SortedRuns& runs, size_t ordinal, const BlockRange& blocks) {
     Amount others;
     for (size_t i = ordinal + 1; i < runs.size(); ++i) {
-      const Amount more = overlapped(*runs[i], first ? last->last_key : blocks.first_key, first, blocks.last_key);
+      const Amount more = overlapped(runs[i], first ? last->last_key : blocks.first_key, first, blocks.last_key);
       others.entries += more.entries;
       others.bytes += more.bytes;
     }
@@ -65,50 +69,55 @@ bool is_mostly_tombstones(const BlockRange& blocks, SequenceNumber settled) {
   return blocks.doubtful > 0 && 2 * blocks.doubtful >= blocks.entries && blocks.greatest_sequence <= settled;
 }
 
-bool is_good(const Candidate& candidate, const Runs& runs, size_t ordinal, uint64_t tombstones_min) {
+bool is_good(const Candidate& candidate, const SortedRuns& runs, size_t ordinal, uint64_t tombstones_min) {
   if (candidate.tombstones < tombstones_min) {
     return false;
   }
   const KeyRange range = candidate.range();
   uint64_t descriptor_bytes = 0;
-  for (auto run = runs.begin() + ordinal; run != runs.end(); ++run) {
-    descriptor_bytes += reaches_into(**run, range) ? (*run)->location().span.bytes() : 0;
+  bool any_range_tombstone = false;
+  for (size_t i = ordinal; i < runs.size(); ++i) {
+    const Runs& parts = runs[i].parts;
+    for (size_t p = runs[i].first_behind(range.begin); p < parts.size() && parts[p]->begin_key() < *range.end; ++p) {
+      descriptor_bytes += parts[p]->location().span.bytes();
+      any_range_tombstone = any_range_tombstone || parts[p]->range_tombstones()->overlaps(range.begin, *range.end);
+    }
   }
-  if (descriptor_bytes > std::max(kFewDescriptorBytes, candidate.tombstones * kDescriptorBytesPerTombstone)) {
-    return false;
+  return !any_range_tombstone &&
+         descriptor_bytes <= std::max(kFewDescriptorBytes, candidate.tombstones * kDescriptorBytesPerTombstone);
+}
+
+uint64_t doubtful_of(const SortedRun& run) {
+  uint64_t doubtful = 0;
+  for (const auto& part : run.parts) {
+    doubtful += part->doubtful();
   }
-  return std::none_of(runs.begin() + ordinal, runs.end(),
-                      [&](const auto& run) { return run->range_tombstones()->overlaps(range.begin, *range.end); });
+  return doubtful;
 }
 
 }  // namespace
 
-bool reaches_into(const Run& run, const KeyRange& range) {
-  const auto& slices = run.descriptor().slices;
-  const auto slice = std::partition_point(
-      slices.begin(), slices.end(), [&](const SpanSlice& before) { return before.blocks.last_key < range.begin; });
-  return slice != slices.end() && (!range.end || slice->blocks.first_key < *range.end);
-}
-
-PurgeChoice choose_purge(const Runs& runs, uint64_t tombstones_min, SequenceNumber settled) {
+PurgeChoice choose_purge(const SortedRuns& runs, uint64_t tombstones_min, SequenceNumber settled) {
   for (size_t ordinal = 0; ordinal < runs.size(); ++ordinal) {
-    if (runs[ordinal]->doubtful() < tombstones_min) {
+    if (doubtful_of(runs[ordinal]) < tombstones_min) {
       continue;
     }
     Candidate candidate;
     const auto found = [&] { return is_good(candidate, runs, ordinal, tombstones_min); };
-    const auto choice = [&] { return PurgeChoice{ordinal, runs.size() - ordinal, candidate.range()}; };
-    for (const SpanSlice& slice : runs[ordinal]->descriptor().slices) {
-      const bool wanted = is_mostly_tombstones(slice.blocks, settled);
-      if (wanted && candidate.entries < kEntriesMax && candidate.extend(runs, ordinal, slice.blocks)) {
-        continue;
-      }
-      if (found()) {
-        return choice();
-      }
-      candidate = {};
-      if (wanted) {
-        (void)candidate.extend(runs, ordinal, slice.blocks);
+    const auto choice = [&] { return PurgeChoice{true, ordinal, candidate.range()}; };
+    for (const auto& part : runs[ordinal].parts) {
+      for (const SpanSlice& slice : part->descriptor().slices) {
+        const bool wanted = is_mostly_tombstones(slice.blocks, settled);
+        if (wanted && candidate.entries < kEntriesMax && candidate.extend(runs, ordinal, slice.blocks)) {
+          continue;
+        }
+        if (found()) {
+          return choice();
+        }
+        candidate = {};
+        if (wanted) {
+          (void)candidate.extend(runs, ordinal, slice.blocks);
+        }
       }
     }
     if (found()) {

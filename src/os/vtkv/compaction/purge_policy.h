@@ -15,28 +15,20 @@
 // several entries for a tombstone.
 #pragma once
 
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "vtkv/compaction/compaction_source.h"
-#include "vtkv/table/run.h"
+#include "vtkv/table/sorted_run.h"
 
 namespace vtkv {
 
 struct PurgeChoice {
-  size_t first = 0;  // runs from this one on, newest first, down to the oldest
-  size_t count = 0;  // 0: nothing is worth it
+  bool any = false;  // false: nothing is worth it
+  size_t first = 0;  // sorted runs from this one on, newest first, down to the oldest
   KeyRange range;
 };
 
 // `tombstones_min`: of the key range; at least 1. Only tombstones at or below `settled` count: no snapshot is older
 // (UINT64_MAX: there are none), so that they go for certain. Leaves alone what a range tombstone of these runs reaches
 // into.
-PurgeChoice choose_purge(const std::vector<std::shared_ptr<const Run>>& runs, uint64_t tombstones_min,
-                         SequenceNumber settled);
-
-// Do its slices say that the run may hold keys of the range? Where they do not, it holds none.
-bool reaches_into(const Run& run, const KeyRange& range);
+PurgeChoice choose_purge(const SortedRuns& runs, uint64_t tombstones_min, SequenceNumber settled);
 
 }  // namespace vtkv

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "vtkv/span/fill.h"
+
 namespace vtkv {
 
 namespace {
@@ -12,14 +14,9 @@ constexpr uint64_t kStitchedShare = 320;
 }  // namespace
 
 StitchCompaction::StitchCompaction(const std::vector<std::shared_ptr<const Run>>& runs, CompactionIterator* iterator,
-                                   const StitchPolicy& policy, const CompactionPace& pace, RunWriter* writer,
+                                   const StitchPolicy& policy, const CompactionPace& pace, EntrySink* sink,
                                    const KeyRange& range)
-    : m_iterator(*iterator),
-      m_policy(policy),
-      m_pace(pace),
-      m_writer(*writer),
-      m_begin(range.begin),
-      m_heap(InTurn{this}) {
+    : m_iterator(*iterator), m_policy(policy), m_pace(pace), m_sink(*sink), m_begin(range.begin), m_heap(InTurn{this}) {
   for (const auto& run : runs) {
     m_sources.push_back(std::make_unique<CompactionSource>(run.get(), range.end));
   }
@@ -46,7 +43,7 @@ bool StitchCompaction::is_stitchable(const BlockRange& blocks, const CompactionS
   if (limit(&limit_key) && blocks.last_key >= limit_key) {
     return false;
   }
-  if (m_policy.must_move && m_writer.copied_bytes() < m_policy.moved_max) {
+  if (m_policy.must_move && m_sink.copied_bytes() < m_policy.moved_max) {
     const Span& span = source.span();
     if (m_policy.must_move(span.offset + uint64_t{blocks.unit} * kUnitBytes, uint64_t{blocks.units} * kUnitBytes) ||
         m_policy.must_move(span.offset + uint64_t{span.index_unit} * kUnitBytes,
@@ -83,7 +80,8 @@ Status StitchCompaction::pass_over(CompactionSource* source, bool* passed) {
   VTKV_RETURN_IF_ERROR(source->pass_together([&](const BlockRange& blocks) { return is_stitchable(blocks, *source); },
                                              stitched_bytes_min(*source), &slices));
   for (const SpanSlice& slice : slices) {
-    VTKV_RETURN_IF_ERROR(m_writer.stitch(source->span_of(slice), slice.blocks));
+    VTKV_RETURN_IF_ERROR(m_sink.stitch(source->span_of(slice), slice.blocks));
+    VTKV_RETURN_IF_ERROR(m_pace(uint64_t{slice.blocks.units} * kUnitBytes));  // its keys may have been read
   }
   if (!slices.empty()) {
     m_iterator.pass(slices.back().blocks.last_key);
@@ -94,12 +92,9 @@ Status StitchCompaction::pass_over(CompactionSource* source, bool* passed) {
 
 Status StitchCompaction::step() {
   CompactionSource* source = m_sources[m_heap.front()].get();
-  const bool written = is_written(m_heap.front());
   if (source->at_block()) {
     bool passed = false;
-    if (written) {
-      VTKV_RETURN_IF_ERROR(pass_over(source, &passed));
-    }
+    VTKV_RETURN_IF_ERROR(pass_over(source, &passed));
     if (passed) {
       m_heap.front_moved(source->valid());
       return {};
@@ -108,10 +103,8 @@ Status StitchCompaction::step() {
   }
   const Entry& entry = source->entry();
   m_bytes += entry.key.size() + entry.value.size() + 16;
-  if (!written) {
-    m_iterator.look_at(entry);
-  } else if (m_iterator.keep(entry)) {
-    VTKV_RETURN_IF_ERROR(m_writer.add(entry));
+  if (m_iterator.keep(entry)) {
+    VTKV_RETURN_IF_ERROR(m_sink.add(entry));
   }
   VTKV_RETURN_IF_ERROR(source->next());
   m_heap.front_moved(source->valid());

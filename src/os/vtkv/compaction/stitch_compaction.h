@@ -19,15 +19,14 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "vtkv/compaction/compaction_iterator.h"
 #include "vtkv/compaction/compaction_source.h"
 #include "vtkv/mem/entry_order.h"
 #include "vtkv/options.h"
+#include "vtkv/table/entry_sink.h"
 #include "vtkv/table/pace.h"
-#include "vtkv/table/run_writer.h"
 #include "vtkv/util/source_heap.h"
 
 namespace vtkv {
@@ -41,17 +40,14 @@ struct StitchPolicy {
   // When set: blocks that lie, or whose index lies, in these bytes of the zone file are copied, to empty them.
   std::function<bool(uint64_t offset, uint64_t bytes)> must_move;
   uint64_t moved_max = UINT64_MAX;  // bytes; what comes behind them stays where it lies
-  // When set: of the runs, the one whose entries are written. The others only have a say in what is kept of it.
-  std::optional<size_t> only;
 };
 
 class StitchCompaction {
  public:
-  // `runs` newest first; of them, only the keys in `range`. Runs, iterator and writer outlive the compaction.
+  // `runs` newest first; of them, only the keys in `range`. Runs, iterator and sink outlive the compaction.
   StitchCompaction(const std::vector<std::shared_ptr<const Run>>& runs, CompactionIterator* iterator,
-                   const StitchPolicy& policy, const CompactionPace& pace, RunWriter* writer,
-                   const KeyRange& range = {});
-  // Adds everything that is left of the runs to the writer, which is then ready to finish, or for keys behind these.
+                   const StitchPolicy& policy, const CompactionPace& pace, EntrySink* sink, const KeyRange& range = {});
+  // Adds everything that is left of the runs to the sink, which is then ready to finish, or for keys behind these.
   Status run();
   StitchCompaction(const StitchCompaction&) = delete;
   StitchCompaction& operator=(const StitchCompaction&) = delete;
@@ -70,12 +66,11 @@ class StitchCompaction {
   Status pass_over(CompactionSource* source, bool* passed);
   bool is_stitchable(const BlockRange& blocks, const CompactionSource& source) const;
   Status step();
-  bool is_written(size_t source) const { return !m_policy.only || *m_policy.only == source; }
 
   CompactionIterator& m_iterator;
   const StitchPolicy m_policy;
   const CompactionPace m_pace;
-  RunWriter& m_writer;
+  EntrySink& m_sink;
   const std::string m_begin;
   std::vector<std::unique_ptr<CompactionSource>> m_sources;
   SourceHeap<InTurn> m_heap;  // of valid sources

@@ -7,8 +7,9 @@
 #include <optional>
 
 #include "vtkv/compaction/older_runs.h"
+#include "vtkv/compaction/run_part_writer.h"
 #include "vtkv/mem/memtable.h"
-#include "vtkv/table/filter_merge.h"
+#include "vtkv/table/run_writer.h"
 #include "vtkv/testing/sim_env.h"
 #include "vtkv/util/hash.h"
 
@@ -74,15 +75,23 @@ class StitchCompactionTest : public testing::Test {
     const RangeTombstones tombstones(std::move(all));
     const Below below(m_below);
     CompactionIterator compaction_iterator(&m_snapshots, &tombstones, &below);
-    RunWriter::Settings settings;
-    settings.run_id = ++m_run_id;
-    settings.filter_bits = 24;
-    RunWriter writer(&m_env, *m_reader, settings);
+    const auto left = compaction_iterator.tombstones_left();
+    const KeyRange everything;
+    const auto settings = [&] {
+      RunWriter::Settings settings;
+      settings.run_id = ++m_run_id;
+      settings.filter_bits = 24;
+      return settings;
+    };
+    RunPartWriter writer(&m_env, *m_reader, settings, UINT64_MAX, everything, *left);
     StitchCompaction compaction(runs, &compaction_iterator, m_policy, [](uint64_t) { return Status(); }, &writer);
     VTKV_RETURN_IF_ERROR(compaction.run());
-    VTKV_RETURN_IF_ERROR(writer.finish(compaction_iterator.tombstones_left(), compacted));
+    std::vector<RunPointer> parts;
+    VTKV_RETURN_IF_ERROR(writer.finish(&parts));
+    *compacted = parts.empty() ? nullptr : parts.front();
     m_stitched = writer.stitched_bytes();
     m_copied = writer.copied_bytes();
+    m_filter_read = writer.filter_read_bytes();
     return {};
   }
   RunPointer compact(const std::vector<RunPointer>& runs) {
@@ -140,17 +149,18 @@ class StitchCompactionTest : public testing::Test {
   std::vector<SequenceNumber> m_snapshots;
   bool m_below = false;
   StitchPolicy m_policy;
-  uint64_t m_stitched = 0, m_copied = 0;
+  uint64_t m_stitched = 0, m_copied = 0, m_filter_read = 0;
   int m_filter_bits = 24;
 };
 
-TEST_F(StitchCompactionTest, RunsThatDoNotOverlapAreNeitherReadNorWritten) {
+TEST_F(StitchCompactionTest, RunsThatDoNotOverlapAreReadForTheirKeysAlone) {
   const RunPointer low = write_keys(0, 3000), high = write_keys(3000, 6000);
   const uint64_t reads = m_env.calls(SimCall::read);
   m_policy.bytes_min = 64 << 10;
   RunPointer compacted;
   ASSERT_TRUE(try_compact({high, low}, &compacted).ok());
-  EXPECT_EQ(m_env.calls(SimCall::read), reads);
+  EXPECT_EQ(m_filter_read, m_stitched);
+  EXPECT_LE(m_env.calls(SimCall::read) - reads, 2 * m_stitched / (512 << 10) + 12);
   EXPECT_EQ(m_copied, 0u);
   EXPECT_EQ(m_stitched, low->descriptor().entry_bytes() + high->descriptor().entry_bytes());
   EXPECT_EQ(compacted->entries(), 6000u);
@@ -290,8 +300,9 @@ TEST_F(StitchCompactionTest, ARangeTombstoneDropsWholeBlocksUnread) {
   const uint64_t reads = m_env.calls(SimCall::read);
   RunPointer compacted;
   ASSERT_TRUE(try_compact({high, low}, &compacted).ok());
-  // Two blocks at the ends of the range, and the indexes of the spans that they lie in.
-  EXPECT_LE(m_env.calls(SimCall::read) - reads, 6u);
+  EXPECT_LE(m_env.calls(SimCall::read) - reads, 16u);
+  // Two blocks at the ends of the range, and the rest of what they hold.
+  EXPECT_LE(m_filter_read, low->descriptor().entry_bytes() / 4);
   EXPECT_EQ(compacted->entries(), 2000u);
   EXPECT_TRUE(compacted->range_tombstones()->empty());
   content_at_any_threshold({high, low});
@@ -364,27 +375,6 @@ TEST_F(StitchCompactionTest, BlocksThatMustMoveAreCopied) {
   EXPECT_EQ(content(compacted), content(run));
 }
 
-// The newer run hides keys of the older one without being written.
-TEST_F(StitchCompactionTest, OneOfTheRunsMayBeWrittenAlone) {
-  const RunPointer low = write_keys(0, 5000);
-  MemTable table;
-  for (int i = 1000; i < 1100; ++i) {
-    table.remove(++m_sequence, key_of(i));
-  }
-  table.put(++m_sequence, key_of(6000), "new");
-  const RunPointer high = write(table);
-  m_policy.bytes_min = 0;
-  m_policy.only = 1;
-  RunPointer left = compact({high, low});
-  EXPECT_EQ(left->entries(), 4900u);
-  EXPECT_LT(m_copied, 5u * 4096);
-  EXPECT_EQ(content(left).find('-'), std::string::npos);
-  EXPECT_EQ(content(left).find(key_of(6000)), std::string::npos);
-  m_policy.only = 0;
-  left = compact({high, low});
-  EXPECT_EQ(content(left), key_of(6000) + "@" + std::to_string(m_sequence) + " ");
-}
-
 TEST_F(StitchCompactionTest, ASourceThatFailsEndsTheCompaction) {
   const RunPointer low = write_keys(0, 3000), high = write_keys(0, 3000, 2);
   for (uint64_t n : {1, 2, 3}) {
@@ -400,7 +390,7 @@ TEST_F(StitchCompactionTest, OlderRunsKnowTheirKeysAndRanges) {
   table.put(1, "b1", "");
   table.put(2, "b5", "");
   table.put(3, "d", "");
-  const OlderRuns older({write(table)}, 100);
+  const OlderRuns older({{1, 0, {write(table)}}}, 100);
   EXPECT_TRUE(older.may_hold("b5"));
   EXPECT_FALSE(older.may_hold("a"));
   EXPECT_FALSE(older.may_hold("e"));
@@ -415,86 +405,10 @@ TEST_F(StitchCompactionTest, WithoutReadsLeftARangeMayHoldSomething) {
   MemTable table;
   table.put(1, "b", "");
   table.put(3, "d", "");
-  const OlderRuns older({write(table)}, 1);
+  const OlderRuns older({{1, 0, {write(table)}}}, 1);
   EXPECT_FALSE(older.may_hold_any("c", "d"));
   EXPECT_TRUE(older.may_hold_any("c", "d"));
   EXPECT_FALSE(older.may_hold_any("e", "f"));
-}
-
-// Only runs whose fingerprints are too short for the compaction are read; the rate holds either way.
-TEST_F(StitchCompactionTest, FiltersAreMergedWithoutKeysWhereTheyAreLongEnough) {
-  constexpr double kRate = 0.008;
-  constexpr int kEach = 2000;
-  const auto write_keys = [&](int from) {
-    MemTable table;
-    for (int i = from; i < from + kEach; ++i) {
-      table.put(i + 1, "key" + std::to_string(i), "value");
-    }
-    return write(table);
-  };
-  const int enough = QuotientFilter::bits_needed(3 * kEach, kRate);
-  m_filter_bits = enough;
-  std::vector<std::shared_ptr<const vtkv::Run>> runs = {write_keys(0), write_keys(kEach)};
-  for (const int bits : {enough, enough - 1, 0}) {
-    m_filter_bits = bits;
-    runs.push_back(write_keys(2 * kEach));
-    EXPECT_EQ(runs.back()->filter().active(), bits > 0);
-    QuotientFilter merged;
-    uint64_t read = 0;
-    ASSERT_TRUE(merge_filters(runs, enough + 1, kRate, {}, &merged, &read).ok());
-    EXPECT_EQ(read, bits == enough ? 0 : runs.back()->descriptor().bytes());
-    EXPECT_EQ(merged.entries(), 3u * kEach);
-    int wrong = 0;
-    for (int i = 0; i < 6 * kEach; ++i) {
-      const bool may = merged.may_contain(hash64("key" + std::to_string(i)));
-      ASSERT_TRUE(may || i >= 3 * kEach);
-      wrong += may && i >= 3 * kEach;
-    }
-    EXPECT_LE(wrong, 3 * kEach * kRate * 1.6);
-    runs.pop_back();
-  }
-}
-
-// A purge leaves fingerprints of what it removed: with them the sum may need a bit more than the entries do.
-TEST_F(StitchCompactionTest, FiltersWithFingerprintsOfWhatIsGoneDoNotCostTheWholeFilter) {
-  constexpr double kRate = 0.008;
-  constexpr int kEach = 2000, kGone = 1500;
-  const int enough = QuotientFilter::bits_needed(2 * kEach, kRate);
-  ASSERT_LT(enough, QuotientFilter::bits_needed(2 * kEach + kGone, kRate));
-  m_filter_bits = enough;
-  const auto write_with = [&](int first, int gone) {
-    std::vector<uint64_t> hashes;
-    for (int i = first; i < first + kEach; ++i) {
-      hashes.push_back(hash64(key_of(i)));
-    }
-    for (int i = 0; i < gone; ++i) {
-      hashes.push_back(hash64("gone" + std::to_string(i)));
-    }
-    QuotientFilter filter = QuotientFilter::build(&hashes, enough);
-    RunWriter::Settings settings;
-    settings.run_id = ++m_run_id;
-    settings.filter_bits = enough;
-    RunWriter writer(&m_env, *m_reader, settings);
-    MemTable table;
-    for (int i = first; i < first + kEach; ++i) {
-      table.put(++m_sequence, key_of(i), "value");
-    }
-    const auto iterator = table.new_iterator();
-    for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
-      EXPECT_TRUE(writer.add(iterator->entry()).ok());
-    }
-    RunPointer run;
-    EXPECT_TRUE(writer.finish(std::make_shared<RangeTombstones>(), &run, &filter).ok());
-    EXPECT_EQ(run->filter().entries(), static_cast<uint64_t>(kEach + gone));
-    return run;
-  };
-  QuotientFilter merged;
-  uint64_t read = 0;
-  ASSERT_TRUE(merge_filters({write_with(0, kGone), write_with(kEach, 0)}, enough + 1, kRate, {}, &merged, &read).ok());
-  ASSERT_TRUE(merged.active());
-  for (int i = 0; i < 2 * kEach; ++i) {
-    EXPECT_TRUE(merged.may_contain(hash64(key_of(i)))) << i;
-  }
 }
 
 // What a pace was told, and how it ends the work.
@@ -508,24 +422,11 @@ struct Teller {
   }
 };
 
-// Reading keys for a longer filter, looking whether range tombstones may go, and writing the filter.
+// Looking whether range tombstones may go, and writing the filter.
 TEST_F(StitchCompactionTest, WhatComesBehindTheEntriesKeepsThePaceToo) {
-  const RunPointer low = write_keys(0, 20000), high = write_keys(20000, 40000);
-  const uint64_t entry_bytes = low->descriptor().entry_bytes() + high->descriptor().entry_bytes();
-  QuotientFilter filter;
-  uint64_t read = 0;
-  Teller all;
-  ASSERT_TRUE(merge_filters({high, low}, 40, 1e-6, all.pace(), &filter, &read).ok());
-  EXPECT_EQ(filter.entries(), 40000u);
-  EXPECT_GE(all.bytes, entry_bytes * 9 / 10);
-  EXPECT_GE(all.calls, entry_bytes / (512 << 10));
-  Teller some{.calls_max = 3};
-  const uint64_t before = m_env.calls(SimCall::read);
-  EXPECT_EQ(merge_filters({high, low}, 40, 1e-6, some.pace(), &filter, &read).code(), Status::Code::busy);
-  EXPECT_LT(m_env.calls(SimCall::read) - before, 20u);
-
+  const RunPointer low = write_keys(0, 20000);
   Teller five{.calls_max = 5};
-  const OlderRuns older({low}, 1000, five.pace());
+  const OlderRuns older({{1, 0, {low}}}, 1000, five.pace());
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(older.may_hold_any(key_of(i) + "x", key_of(i) + "y"), i >= 5);
   }
@@ -536,14 +437,16 @@ TEST_F(StitchCompactionTest, WhatComesBehindTheEntriesKeepsThePaceToo) {
     RunWriter::Settings settings;
     settings.run_id = ++m_run_id;
     settings.pace = writing.pace();
+    settings.filter_bits = 40;
     RunWriter writer(&m_env, *m_reader, settings);
     const SpanSlice& slice = low->descriptor().slices[0];
     ASSERT_TRUE(writer.stitch(low->descriptor().spans[slice.span], slice.blocks).ok());
-    QuotientFilter large(1 << 18, 40);
-    const size_t filter_bytes = large.memory_bytes();
+    for (uint64_t i = 0; i < 200'000; ++i) {
+      writer.add_to_filter(hash64(std::to_string(i)));
+    }
     RunPointer run;
-    EXPECT_EQ(writer.finish(std::make_shared<RangeTombstones>(), &run, &large).ok(), calls_max > 1);
-    EXPECT_EQ(writing.bytes >= filter_bytes * 9 / 10, calls_max > 1);
+    EXPECT_EQ(writer.finish(std::make_shared<RangeTombstones>(), &run).ok(), calls_max > 1);
+    EXPECT_EQ(writing.bytes >= 200'000, calls_max > 1);
   }
 }
 

@@ -107,10 +107,10 @@ NextStep Compactor::step() {
   }
   if (did || gives_back || !status.ok()) {
     m_states->install_version(nullptr);
-    m_workers->wake(Workers::Role::flush);  // tells of the checkpoint
     m_workers->wake(Workers::Role::gc);
   }
   note(status);
+  m_workers->wake(Workers::Role::flush);  // tells of the checkpoint, and may have waited for the compaction
   {
     // Other compactions, which succeed, may come before those who wait have looked.
     MutexLock lock(m_lock);

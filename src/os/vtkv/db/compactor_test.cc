@@ -87,7 +87,7 @@ class FullHostTest : public CompactorTest {
     put_many(0, 100);
     m_compactions_before = compactions();
     ASSERT_TRUE(m_tree->give_back_zones().ok());
-    m_env.set_capacity(m_env.allocated_bytes() + 15 * m_options.geometry.zone_bytes);
+    m_env.set_capacity(m_env.allocated_bytes() + 5 * m_options.geometry.zone_bytes);
   }
   // A run of a zone for each 30 or so.
   void put_many(int first, int end) {
@@ -107,7 +107,7 @@ class FullHostTest : public CompactorTest {
       next = m_compactor->step();
     }
     EXPECT_TRUE(m_errors->current().empty());
-    EXPECT_EQ(compactions(), m_compactions_before + 2);
+    EXPECT_GE(compactions(), m_compactions_before + 1);
     EXPECT_EQ(m_tree->statistics().runs, 1u);
   }
   uint64_t m_compactions_before = 0;

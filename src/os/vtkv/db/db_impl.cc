@@ -14,7 +14,6 @@ DbImpl::DbImpl(Env* env, std::string directory, const Options& options)
     : m_env(env),
       m_directory(std::move(directory)),
       m_options(options),
-      m_throttle(m_options),
       m_errors(env, options.on_background_error),
       m_workers(env) {}
 
@@ -190,7 +189,7 @@ bool DbImpl::memtables_are_crowded() {
 }
 
 std::chrono::microseconds DbImpl::throttle_delay() {
-  return m_throttle.delay(m_states->closed_count(), m_tree->compaction_debt(), m_gc->pressure());
+  return Throttle::delay(m_states->closed_count(), m_tree->compaction_pressure(), m_gc->pressure());
 }
 
 // --- inspection ---------------------------------------------------------------------------------------

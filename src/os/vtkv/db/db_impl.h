@@ -123,7 +123,6 @@ class DbImpl final : public DB, private CommitObserver {
   Env* const m_env;
   const std::string m_directory;
   const Options m_options;
-  const Throttle m_throttle;
   BackgroundErrors m_errors;
   Workers m_workers;
   ScanLengths m_scan_lengths;

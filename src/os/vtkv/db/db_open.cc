@@ -199,7 +199,6 @@ Status DbImpl::open_files(Salvaged* salvaged) {
                                          m_options.primed_bytes_per_commit, m_options.make_room);
   m_values = std::make_unique<ValueReader>(m_pool.get(), m_tree->cache());
   m_states = std::make_unique<ReadStates>(m_tree.get());
-  m_tree->set_snapshot_source([this] { return m_states->snapshots(); });
   return m_pool->load(salvaged ? &salvaged->notes : nullptr);
 }
 

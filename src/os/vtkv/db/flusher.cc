@@ -9,7 +9,8 @@ namespace vtkv {
 namespace {
 
 constexpr std::chrono::microseconds kHeldOpen{1000};
-constexpr std::chrono::microseconds kReadersGone{20000};  // between two looks
+constexpr std::chrono::microseconds kReadersGone{20000};    // between two looks
+constexpr std::chrono::microseconds kCompactionGone{5000};  // likewise, beside the wake-up after each step
 
 }  // namespace
 
@@ -71,7 +72,16 @@ NextStep Flusher::step() {
   if (!formed || closed.last_sequence > m_pipeline->durable_sequence()) {
     return idle();
   }
+  if (waits_for_compaction(*closed.memtable)) {
+    m_workers->wake(Workers::Role::compaction);
+    return NextStep::later(kCompactionGone);
+  }
   return flush_one(closed, position);
+}
+
+// Each flush adds to what compaction has to go through. Where compaction cannot work, waiting for it would not help.
+bool Flusher::waits_for_compaction(const MemTable& memtable) const {
+  return !memtable.empty() && m_tree->compaction_pressure() >= 1 && m_errors->status(kCompactionWork).ok();
 }
 
 NextStep Flusher::flush_one(const ClosedMemTable& closed, const LogPosition& position) {

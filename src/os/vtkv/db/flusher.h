@@ -46,6 +46,7 @@ class Flusher {
   NextStep flush_one(const ClosedMemTable& closed, const LogPosition& position);
   NextStep flush_failed(const Status& status) EXCLUDES(m_lock);
   void finish_flush();
+  bool waits_for_compaction(const MemTable& memtable) const;
   // Nothing to flush.
   NextStep idle() const;
 

@@ -5,15 +5,13 @@
 
 namespace vtkv {
 
-std::chrono::microseconds Throttle::delay(size_t closed_memtables, uint64_t debt_bytes, double fullness) const {
+std::chrono::microseconds Throttle::delay(size_t closed_memtables, double pressure, double fullness) {
   std::chrono::microseconds delay{0};
   if (closed_memtables > kClosedMemtablesTolerated) {
     delay += kDelayPerMemtable * static_cast<int64_t>(closed_memtables - kClosedMemtablesTolerated);
   }
-  if (debt_bytes > m_debt_tolerated) {
-    delay += std::chrono::microseconds(static_cast<int64_t>(static_cast<double>(kDelayPerMemtable.count()) *
-                                                            static_cast<double>(debt_bytes - m_debt_tolerated) /
-                                                            static_cast<double>(m_debt_tolerated)));
+  if (const double excess = std::min(1.0, pressure) - kPressureTolerated; excess > 0) {
+    delay += std::chrono::microseconds(static_cast<int64_t>(excess * static_cast<double>(kDelayPerPressure.count())));
   }
   // The collector falls behind: the more the log outgrows its target, the slower it grows.
   if (const double excess = fullness - kFullnessTolerated; excess > 0) {

@@ -41,7 +41,8 @@ class WritePath final : public Relocator {
         m_idle_writers(env) {}
 
   // After a recovery, which left `active`, and `closed`, the oldest first, and ended at `position`; what is at or below
-  // `content` was not empty. `recovered_bytes`: of the log since the checkpoint. True: the active memtable is full. Readers may begin.
+  // `content` was not empty. `recovered_bytes`: of the log since the checkpoint. True: the active memtable is full.
+  // Readers may begin.
   bool begin(std::shared_ptr<MemTable> active, const std::vector<ClosedMemTable>& closed, SequenceNumber position,
              SequenceNumber content, uint64_t recovered_bytes = 0) EXCLUDES(m_lock);
 

@@ -488,7 +488,7 @@ TEST_F(ValueGcTest, AFullCollectionGivesBackFreeZones) {
   m_env.run_until_idle();
   const uint64_t before = outside_the_log();
   ASSERT_NO_FATAL_FAILURE(collect());
-  EXPECT_LE(outside_the_log() + 5 * m_options.geometry.zone_bytes, before);
+  EXPECT_LE(outside_the_log() + 3 * m_options.geometry.zone_bytes, before);
 }
 
 }  // namespace

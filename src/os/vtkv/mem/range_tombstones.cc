@@ -384,6 +384,18 @@ void RangeTombstones::for_each(const std::function<void(const RangeTombstone&)>&
   view().for_each_from_oldest([&](const Node& node) { visit_tombstones(node, visit); });
 }
 
+std::vector<RangeTombstone> RangeTombstones::within(std::string_view begin, std::optional<std::string_view> end) const {
+  std::vector<RangeTombstone> result;
+  for_each([&](const RangeTombstone& tombstone) {
+    const RangeTombstone cut{std::max(tombstone.begin, begin), end ? std::min(tombstone.end, *end) : tombstone.end,
+                             tombstone.sequence};
+    if (cut.begin < cut.end) {
+      result.push_back(cut);
+    }
+  });
+  return result;
+}
+
 // Paints what lies in (newer_than, at_most] over what is there.
 void RangeTombstones::paint_between(const Node& node, SequenceNumber newer_than, SequenceNumber at_most,
                                     Fragments* painted) {

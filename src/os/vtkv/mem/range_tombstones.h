@@ -75,6 +75,9 @@ class RangeTombstones {
 
   // Every tombstone as it was added, the oldest first.
   void for_each(const std::function<void(const RangeTombstone&)>& visit) const;
+  // Those that reach into [begin, end), cut to it; without an end, to all from `begin` on. The keys are those of this
+  // object or of the bounds, which both outlive the result.
+  std::vector<RangeTombstone> within(std::string_view begin, std::optional<std::string_view> end) const;
   // Visits fragments in key order. Of the tombstones that cover one, the newest of each stripe that the
   // snapshots (ascending) cut the sequences into, descending; see compaction/compaction_iterator.h.
   void for_each_newest(const std::vector<SequenceNumber>& snapshots, const Visit& visit) const;

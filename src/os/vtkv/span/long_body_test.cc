@@ -16,7 +16,7 @@ class LongBodyTest : public testing::Test {
   }
   Span write(const std::string& body, uint32_t units_most) {
     SpanList list(m_file);
-    SpanWriter writer(&m_env, m_file, ZoneStream::index, &list);
+    SpanWriter writer(&m_env, m_file, ZoneStream::last, &list);
     EXPECT_TRUE(write_long_body(BlockKind::descriptor, body, &writer, units_most).ok());
     EXPECT_EQ(list.spans.size(), 1u);
     return list.spans.front();

@@ -43,6 +43,27 @@ Run::Run(SpanReader reader, RunLocation location, RunDescriptor descriptor,
   std::vector<ZoneRange> ranges;
   for_each_extent([&](uint64_t offset, uint64_t bytes, uint64_t) { ranges.push_back({offset, bytes}); });
   m_pins.add_zones(std::move(ranges));
+  set_bounds();
+}
+
+void Run::set_bounds() {
+  bool any = m_entries > 0;
+  if (any) {
+    m_begin_key = m_descriptor.smallest_key();
+    m_end_key = m_descriptor.greatest_key() + '\0';
+  }
+  if (!m_tombstones) {
+    return;
+  }
+  m_tombstones->for_each([&](const RangeTombstone& tombstone) {
+    if (!any || tombstone.begin < m_begin_key) {
+      m_begin_key = tombstone.begin;
+    }
+    if (!any || tombstone.end > m_end_key) {
+      m_end_key = tombstone.end;
+    }
+    any = true;
+  });
 }
 
 void Run::for_each_extent(const std::function<void(uint64_t offset, uint64_t bytes, uint64_t entries)>& visit) const {
@@ -113,6 +134,7 @@ Status Run::load_tombstones() {
     VTKV_RETURN_IF_ERROR(iterator.status());
   }
   m_tombstones = std::make_shared<RangeTombstones>(std::move(tombstones));
+  set_bounds();
   return {};
 }
 

@@ -40,6 +40,9 @@ class Run {
   Status get_ahead(std::string_view key, uint64_t key_hash, std::unique_ptr<RunIterator>* iterator, Lookup* result,
                    std::string* value) const;
   bool overlaps(std::string_view lower, std::string_view upper) const;  // an empty upper is no limit
+  // Its entries and range tombstones lie in [begin_key(), end_key()). REQUIRES for a run of open_unread(): never asked.
+  const std::string& begin_key() const { return m_begin_key; }
+  const std::string& end_key() const { return m_end_key; }
   // May there be an entry of the key? Never wrong when it says no.
   bool may_hold(std::string_view key) const;
   bool may_hold(std::string_view key, uint64_t key_hash) const;
@@ -69,6 +72,7 @@ class Run {
  private:
   static Status read_descriptor(const SpanReader& reader, const RunLocation& location, RunDescriptor* descriptor);
   class Salvager;
+  void set_bounds();
   Status load_tombstones();
   Status verify_slice(size_t ordinal) const;
   Status load_filter();
@@ -83,6 +87,7 @@ class Run {
   const uint64_t m_doubtful;
   const uint64_t m_bytes;
   const size_t m_index_bytes;
+  std::string m_begin_key, m_end_key;
   ZoneFile::Pins m_pins;
 };
 

@@ -48,12 +48,13 @@ struct RunDescriptor {
   static Status decode(std::string_view body, uint64_t file_bytes, RunDescriptor* descriptor);
 };
 
-// Where a descriptor lies; kept in the manifest.
+// Where a descriptor lies, and which sorted run it is a part of (table/sorted_run.h); kept in the manifest.
 struct RunLocation {
   uint64_t run_id = 0;
   uint32_t level = 0;
   Span span;  // that holds the descriptor block and nothing else of this run
   uint32_t unit = 0;
+  uint64_t sorted_run_id = 0;
 };
 
 // The value of an entry in a block of tombstones, of equal ranges: doc/on_disk_format.md, "Range tombstone".

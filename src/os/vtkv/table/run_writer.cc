@@ -10,7 +10,8 @@
 namespace vtkv {
 
 namespace {
-constexpr size_t kFilterBlockBytes = 64 << 10;
+constexpr size_t kFilterBlockBytesMax = 64 << 10;
+constexpr uint64_t kFilterBlocksPerZone = 4;  // at least: what does not fit into the rest of a zone wastes it
 }  // namespace
 
 RunWriter::RunWriter(Env* env, const SpanReader& reader, const Settings& settings)
@@ -21,7 +22,7 @@ RunWriter::RunWriter(Env* env, const SpanReader& reader, const Settings& setting
       m_filter(settings.filter_bits, [this] { return m_paced.go_on(); }),
       m_list(reader.shared_file()),
       m_fill(env, reader.shared_file(), settings.stream, settings.block_bytes, &m_list),
-      m_other_spans(env, reader.shared_file(), ZoneStream::index, &m_list) {
+      m_other_spans(env, reader.shared_file(), settings.stream, &m_list) {
   m_descriptor.run_id = settings.run_id;
   m_descriptor.smallest_sequence = UINT64_MAX;
 }
@@ -45,9 +46,7 @@ Status RunWriter::add(const Entry& entry) {
   m_block_range.add(entry, order == 0);
   m_last_key.assign(entry.key);
   m_any = true;
-  if (m_stitched_bytes == 0) {
-    m_filter.add(hash64(entry.key));
-  }
+  m_filter.add(hash64(entry.key));
   m_block.add(entry);
   return {};
 }
@@ -109,7 +108,6 @@ Status RunWriter::stitch(const Span& span, const BlockRange& blocks) {
   if (m_any && m_last_key >= blocks.first_key) {
     return out_of_order();
   }
-  m_filter = FilterBuilder(0);  // the keys of what is stitched are not known
   m_last_key.assign(blocks.last_key);
   m_any = true;
   m_stitched_bytes += static_cast<uint64_t>(blocks.units) * kUnitBytes;
@@ -154,10 +152,12 @@ Status RunWriter::write_tombstones(const RangeTombstones& tombstones) {
 }
 
 Status RunWriter::write_filter(const QuotientFilter& filter) {
+  const size_t block_bytes = std::max<size_t>(
+      kUnitBytes, std::min<size_t>(kFilterBlockBytesMax, m_reader.file().map().zone_bytes() / kFilterBlocksPerZone));
   const std::string bytes = filter.serialized();
   std::string_view rest = bytes;
   while (!rest.empty()) {
-    const std::string_view fragment = rest.substr(0, kFilterBlockBytes - sizeof(block_header_t));
+    const std::string_view fragment = rest.substr(0, block_bytes - sizeof(block_header_t));
     BlockBuilder builder(BlockKind::filter);
     builder.set_body(std::string(fragment));
     BlockHandle handle;
@@ -171,7 +171,7 @@ Status RunWriter::write_filter(const QuotientFilter& filter) {
 Status RunWriter::write_descriptor(SpanList* list, RunLocation* location) {
   std::string body;
   m_descriptor.encode(&body);
-  SpanWriter writer(m_env, m_reader.shared_file(), ZoneStream::index, list);
+  SpanWriter writer(m_env, m_reader.shared_file(), m_settings.stream, list);
   VTKV_RETURN_IF_ERROR(write_long_body(BlockKind::descriptor, body, &writer));
   VTKV_ASSERT(list->spans.size() == 1);
   m_descriptor_bytes = writer.bytes();
@@ -179,18 +179,21 @@ Status RunWriter::write_descriptor(SpanList* list, RunLocation* location) {
   return {};
 }
 
-Status RunWriter::finish_as(const Run& old, const MustMove& must_move, std::shared_ptr<const Run>* run) {
-  m_has_tombstones = take_over(old, old.descriptor().tombstone_blocks, must_move, &m_descriptor.tombstone_blocks);
-  old.range_tombstones()->for_each([this](const RangeTombstone& tombstone) { note_sequence(tombstone.sequence); });
+Status RunWriter::finish_as(const Run& old, const MustMove& must_move,
+                            std::shared_ptr<const RangeTombstones> tombstones, std::shared_ptr<const Run>* run) {
+  if (!tombstones) {
+    tombstones = old.range_tombstones();
+    m_has_tombstones = take_over(old, old.descriptor().tombstone_blocks, must_move, &m_descriptor.tombstone_blocks);
+    tombstones->for_each([this](const RangeTombstone& tombstone) { note_sequence(tombstone.sequence); });
+  }
   if (m_stitched_bytes > 0) {
     m_has_filter = take_over(old, old.descriptor().filter_blocks, must_move, &m_descriptor.filter_blocks);
     m_shared_filter = old.shared_filter();
   }
-  return finish(old.range_tombstones(), run);
+  return finish(std::move(tombstones), run);
 }
 
-Status RunWriter::finish(std::shared_ptr<const RangeTombstones> tombstones, std::shared_ptr<const Run>* run,
-                         QuotientFilter* given_filter) {
+Status RunWriter::finish(std::shared_ptr<const RangeTombstones> tombstones, std::shared_ptr<const Run>* run) {
   if (!m_any && tombstones->empty()) {
     run->reset();
     return {};
@@ -198,18 +201,19 @@ Status RunWriter::finish(std::shared_ptr<const RangeTombstones> tombstones, std:
   if (!m_block.empty()) {
     VTKV_RETURN_IF_ERROR(finish_block());
   }
+  // The rest of the zone goes to the spans that follow.
+  VTKV_RETURN_IF_ERROR(m_fill.finish());
   if (!m_has_tombstones) {
     VTKV_RETURN_IF_ERROR(write_tombstones(*tombstones));
   }
   std::shared_ptr<const QuotientFilter> filter = m_shared_filter;
   if (!filter) {
-    filter = std::make_shared<QuotientFilter>(given_filter ? std::move(*given_filter) : m_filter.finish());
+    filter = std::make_shared<QuotientFilter>(m_filter.finish());
     VTKV_RETURN_IF_ERROR(m_paced.status());
   }
   if (!m_has_filter) {
     VTKV_RETURN_IF_ERROR(write_filter(*filter));
   }
-  VTKV_RETURN_IF_ERROR(m_fill.finish());
   VTKV_RETURN_IF_ERROR(m_other_spans.finish());
   m_descriptor.spans = m_list.spans;
   m_descriptor.shrink_to_fit();

@@ -15,13 +15,14 @@
 #include "vtkv/span/span_reader.h"
 #include "vtkv/span/span_writer.h"
 #include "vtkv/table/compressed_size.h"
+#include "vtkv/table/entry_sink.h"
 #include "vtkv/table/filter_builder.h"
 #include "vtkv/table/pace.h"
 #include "vtkv/table/run.h"
 
 namespace vtkv {
 
-class RunWriter {
+class RunWriter final : public EntrySink {
  public:
   struct Settings {
     uint64_t run_id = 0;
@@ -35,24 +36,21 @@ class RunWriter {
 
   RunWriter(Env* env, const SpanReader& reader, const Settings& settings);
 
-  // REQUIRES: entries come in order. Code::no_space, io_error.
-  Status add(const Entry& entry);
-  // Takes over blocks that another run holds, behind everything added so far: the stitch. The caller keeps
-  // them pinned until finish() returned. REQUIRES: no version of their keys was or will be added.
-  Status stitch(const Span& span, const BlockRange& blocks);
-  // *run is null when there was nothing to write. Durable only after a sync of the zone file. `given_filter` is
-  // taken, and needed after a stitch: the keys of what was stitched are not known here. Code::no_space, io_error, and
-  // what the pace says.
-  Status finish(std::shared_ptr<const RangeTombstones> tombstones, std::shared_ptr<const Run>* run,
-                QuotientFilter* given_filter = nullptr);
-  // The same for a run with entries of `old` and no others: it takes over the range tombstones, and the filter if
-  // anything was stitched, in memory and on disk. Fingerprints of entries that are gone do no harm. What lies where
-  // `must_move` says is written anew; it may be empty.
+  Status add(const Entry& entry) override;
+  Status stitch(const Span& span, const BlockRange& blocks) override;
+  // The filter needs every key, and nobody has told the writer those of stitched blocks.
+  void add_to_filter(uint64_t key_hash) { m_filter.add(key_hash); }
+  // *run is null when there was nothing to write. Durable only after a sync of the zone file. Code::no_space, io_error,
+  // and what the pace says.
+  Status finish(std::shared_ptr<const RangeTombstones> tombstones, std::shared_ptr<const Run>* run);
+  // The same for a run with entries of `old` and no others: it takes over the filter if anything was stitched, in
+  // memory and on disk. Fingerprints of entries that are gone do no harm. `tombstones`: null takes over those of `old`,
+  // too. A filter or range tombstones that lie where `must_move` says are written anew; it may be empty.
   using MustMove = std::function<bool(uint64_t offset, uint64_t bytes)>;
-  Status finish_as(const Run& old, const MustMove& must_move, std::shared_ptr<const Run>* run);
-  // Of entries and their indexes; and all that was written, once it is finished: range tombstones, filter and
-  // descriptor too.
-  uint64_t copied_bytes() const { return m_fill.bytes(); }
+  Status finish_as(const Run& old, const MustMove& must_move, std::shared_ptr<const RangeTombstones> tombstones,
+                   std::shared_ptr<const Run>* run);
+  uint64_t copied_bytes() const override { return m_fill.bytes(); }
+  // All that was written, once it is finished: range tombstones, filter and descriptor, too.
   uint64_t written_bytes() const { return m_fill.bytes() + m_other_spans.bytes() + m_descriptor_bytes; }
   uint64_t stitched_bytes() const { return m_stitched_bytes; }
 
@@ -74,7 +72,7 @@ class RunWriter {
   const Settings m_settings;
   Paced m_paced;
   RunDescriptor m_descriptor;
-  FilterBuilder m_filter;  // given up with the first stitch
+  FilterBuilder m_filter;
   SpanList m_list;
   Fill m_fill;
   SpanWriter m_other_spans;  // range tombstones, filter

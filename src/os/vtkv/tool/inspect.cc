@@ -10,6 +10,7 @@
 
 #include "vtkv/env/read_only_env.h"
 #include "vtkv/tool/notation.h"
+#include "vtkv/tree/manifest_format.h"
 #include "vtkv/util/read_cache.h"
 #include "vtkv/wal/log_recovery.h"
 #include "vtkv/wal/log_sweep.h"
@@ -78,7 +79,7 @@ Status Inspection::check_may_read() const {
 
 void Inspection::describe(Report& report) const {
   report.field("uuid", text_of(m_newest.uuid));
-  report.field("format_version", uint64_t{m_newest.format_version()});
+  report.field("format_version", uint64_t{kManifestVersion});
   report.field("compat_features", to_text(m_newest.features.compat));
   report.field("ro_compat_features", to_text(m_newest.features.ro_compat));
   report.field("incompat_features", to_text(m_newest.features.incompat));

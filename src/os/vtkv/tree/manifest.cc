@@ -60,11 +60,15 @@ bool counts_can_go_on(const Checkpoint& checkpoint) {
          });
 }
 
-// Each run once, and none that a later one could be taken for.
+// Each run once, and none that a later one could be taken for; the parts of a sorted run stand together.
 bool run_ids_are_sound(const Checkpoint& checkpoint) {
-  std::set<uint64_t> ids;
+  std::set<uint64_t> ids, sorted_runs;
+  const RunLocation* before = nullptr;
   return std::all_of(checkpoint.runs.begin(), checkpoint.runs.end(), [&](const RunLocation& run) {
-    return run.run_id < checkpoint.next_run_id && ids.insert(run.run_id).second;
+    const bool goes_on = before && before->sorted_run_id == run.sorted_run_id && before->level == run.level;
+    before = &run;
+    return run.run_id < checkpoint.next_run_id && run.sorted_run_id < checkpoint.next_run_id &&
+           ids.insert(run.run_id).second && (goes_on || sorted_runs.insert(run.sorted_run_id).second);
   });
 }
 
@@ -116,14 +120,10 @@ bool is_upgradable(const Features& features, const Options& options) {
   return upgraded != features;
 }
 
-uint32_t Checkpoint::format_version() const {
-  return features.empty() ? kManifestVersion : kManifestVersionWithFeatures;
-}
-
 std::string Checkpoint::encode() const {
   manifest_header_t header{};
   std::memcpy(header.magic, kManifestMagic, sizeof(header.magic));
-  header.version = format_version();
+  header.version = kManifestVersion;
   header.epoch = epoch;
   std::memcpy(header.uuid, uuid.data(), sizeof(header.uuid));
   header.runs = static_cast<uint32_t>(runs.size());
@@ -148,6 +148,7 @@ std::string Checkpoint::encode() const {
     record.offset = run.span.offset;
     record.units = run.span.units;
     record.level = run.level;
+    record.sorted_run_id = run.sorted_run_id;
     bytes.append(reinterpret_cast<const char*>(&record), sizeof(record));
   }
   for (const SegmentValues& values : segments) {
@@ -178,11 +179,11 @@ Status Checkpoint::decode(std::string_view copy, Checkpoint* checkpoint) {
   if (crc32c(copy.data() + kCrcStart, header.length - kCrcStart) != header.crc32c) {
     return Status::corruption("its checksum does not match");
   }
-  if (header.version == 0 || header.version > kManifestVersionWithFeatures) {
+  if (header.version != kManifestVersion) {
     return Status::unsupported("it has format version " + std::to_string(header.version) +
-                               ", this program knows versions up to " + std::to_string(kManifestVersionWithFeatures));
+                               ", this program knows version " + std::to_string(kManifestVersion));
   }
-  const uint64_t feature_bytes = header.version == kManifestVersion ? 0 : header.feature_bytes;
+  const uint64_t feature_bytes = header.feature_bytes;
   if (feature_bytes > kFeatureBytesMax) {
     return Status::corruption("it has features that no program writes");
   }
@@ -206,7 +207,8 @@ Status Checkpoint::decode(std::string_view copy, Checkpoint* checkpoint) {
   for (uint32_t i = 0; i < header.runs; ++i) {
     manifest_run_t record;
     std::memcpy(&record, copy.data() + sizeof(header) + i * sizeof(record), sizeof(record));
-    checkpoint->runs.push_back({record.run_id, record.level, {record.span_id, record.offset, record.units}, 0});
+    checkpoint->runs.push_back(
+        {record.run_id, record.level, {record.span_id, record.offset, record.units}, 0, record.sorted_run_id});
   }
   for (uint32_t i = 0; i < header.segments; ++i) {
     manifest_segment_t record;
@@ -257,8 +259,10 @@ Status Manifest::open(Env* env, const std::string& directory, std::unique_ptr<Ma
       states[i] = Status::corruption("the other copy's checkpoint lies in it");
     }
     if (states[i].code() == Status::Code::unsupported) {
-      return Status::unsupported(path + ": " + std::string(states[i].message()) +
-                                 ": open the database with the program that wrote it, or a newer one");
+      return Status::unsupported(
+          path + ": " + std::string(states[i].message()) +
+          ": open the database with the program that wrote it; to go on with another one, export "
+          "it there and import it here");
     }
   }
   if (!states[0].ok() && !states[1].ok()) {
@@ -276,7 +280,6 @@ Status Manifest::open(Env* env, const std::string& directory, std::unique_ptr<Ma
   *newest = std::move(copies[first]);
   *older = states[1 - first].ok() ? std::move(copies[1 - first]) : Checkpoint();
   *manifest = std::unique_ptr<Manifest>(new Manifest(std::move(file), copy_bytes));
-  (*manifest)->m_feature_bytes = newest->features.encode().size();
   if (!states[1 - first].ok() && !states[1 - first].is_not_found()) {
     (*manifest)->m_torn_offset = static_cast<uint64_t>(1 - first) * copy_bytes;
   }
@@ -307,11 +310,6 @@ void Manifest::verify(const Checkpoint& checkpoint, std::vector<std::string>* fi
     findings->push_back(path() + ", copy of checkpoint " + std::to_string(checkpoint.epoch) + ": " +
                         std::string(status.message()));
   }
-}
-
-size_t Manifest::runs_max() const {
-  const size_t taken = sizeof(manifest_header_t) + m_feature_bytes;
-  return (m_copy_bytes - std::min<size_t>(m_copy_bytes, taken)) / (sizeof(manifest_run_t) + sizeof(manifest_segment_t));
 }
 
 }  // namespace vtkv

@@ -32,7 +32,6 @@ struct Checkpoint {
 
   // The bytes of a copy; decode checks everything that does not need other files.
   std::string encode() const;
-  uint32_t format_version() const;
   static Status decode(std::string_view copy, Checkpoint* checkpoint);
 };
 
@@ -60,8 +59,6 @@ class Manifest {
   Status write(const Checkpoint& checkpoint);
   // Does the disk still hold `checkpoint` in its copy? One sentence when not.
   void verify(const Checkpoint& checkpoint, std::vector<std::string>* findings);
-  // That fit into a checkpoint with the features of the newest, with room for as many segments again.
-  size_t runs_max() const;
   size_t bytes_max() const { return m_copy_bytes; }  // of an encoded checkpoint
   const std::string& path() const { return m_file->path(); }
 
@@ -70,7 +67,6 @@ class Manifest {
 
   std::unique_ptr<File> m_file;
   const uint64_t m_copy_bytes;
-  size_t m_feature_bytes = 0;
   std::optional<uint64_t> m_torn_offset;  // of a copy that holds neither a checkpoint nor zeros
 };
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The manifest: one pre-written file of two copies of equal size, each a whole checkpoint, written in turn
-// (copy number = epoch mod 2): doc/on_disk_format.md, "Manifest", "Run record", "Segment record". Format version 1;
-// version 2, by which an older program is told that it cannot judge it, as long as there are features.
+// (copy number = epoch mod 2): doc/on_disk_format.md, "Manifest", "Run record", "Segment record". Format version 3.
 //
 // The first 20 bytes keep their meaning in every version to come, so that a copy of a later version is
 // told from a damaged one.
@@ -13,8 +12,7 @@
 namespace vtkv {
 
 inline constexpr char kManifestMagic[8] = {'v', 't', 'k', 'v', 'm', 'n', 'f', 't'};
-inline constexpr uint32_t kManifestVersion = 1;
-inline constexpr uint32_t kManifestVersionWithFeatures = 2;
+inline constexpr uint32_t kManifestVersion = 3;
 
 struct manifest_header_t {
   char magic[8];
@@ -51,10 +49,12 @@ struct manifest_run_t {
   uint64_t offset;
   uint32_t units;
   uint32_t level;
-  uint8_t zeros[16];
+  uint64_t sorted_run_id;
+  uint8_t zeros[8];
 };
 static_assert(sizeof(manifest_run_t) == 48);
 static_assert(offsetof(manifest_run_t, units) == 24);
+static_assert(offsetof(manifest_run_t, sorted_run_id) == 32);
 
 struct manifest_segment_t {
   uint64_t segment_id;

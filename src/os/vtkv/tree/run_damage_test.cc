@@ -29,7 +29,7 @@ class RunDamageTest : public testing::Test {
   // A span of one block.
   Span write(BlockBuilder builder) {
     SpanList list(m_file);
-    SpanWriter writer(&m_env, m_file, ZoneStream::index, &list);
+    SpanWriter writer(&m_env, m_file, ZoneStream::last, &list);
     BlockHandle handle;
     EXPECT_TRUE(writer.append(&builder, &handle).ok());
     EXPECT_TRUE(writer.finish().ok());

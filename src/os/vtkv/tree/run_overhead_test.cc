@@ -68,8 +68,7 @@ class RunOverheadTest : public testing::Test {
     EXPECT_TRUE(compaction.run().ok());
     *stitched_bytes = writer.stitched_bytes();
     RunPointer compacted;
-    QuotientFilter filter;
-    EXPECT_TRUE(writer.finish(std::make_shared<RangeTombstones>(), &compacted, &filter).ok());
+    EXPECT_TRUE(writer.finish(std::make_shared<RangeTombstones>(), &compacted).ok());
     return compacted;
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/tree/run_version.h"
 
+#include "vtkv/table/parts_iterator.h"
 #include "vtkv/table/run_iterator.h"
 #include "vtkv/util/hash.h"
 
@@ -8,19 +9,27 @@ namespace vtkv {
 
 namespace {
 
-// Keeps an iterator in each run that was read.
+// Keeps an iterator in each sorted run that was read.
 class RunLookups final : public AscendingLookups {
  public:
-  explicit RunLookups(const std::vector<std::shared_ptr<const Run>>& runs) {
-    for (const auto& run : runs) {
-      m_cursors.push_back({run.get(), nullptr});
+  explicit RunLookups(const SortedRuns& sorted_runs) {
+    for (const SortedRun& sorted_run : sorted_runs) {
+      m_cursors.push_back({&sorted_run, nullptr, nullptr});
     }
   }
   Status get(std::string_view key, Lookup* result, std::string* value) override {
     *result = Lookup::absent;
     const uint64_t key_hash = hash64(key);
     for (Cursor& cursor : m_cursors) {
-      VTKV_RETURN_IF_ERROR(cursor.run->get_ahead(key, key_hash, &cursor.iterator, result, value));
+      const auto* const part = cursor.sorted_run->find(key);
+      if (!part) {
+        continue;
+      }
+      if (part->get() != cursor.part) {
+        cursor.part = part->get();
+        cursor.iterator.reset();
+      }
+      VTKV_RETURN_IF_ERROR(cursor.part->get_ahead(key, key_hash, &cursor.iterator, result, value));
       if (*result != Lookup::absent) {
         return {};
       }
@@ -30,7 +39,8 @@ class RunLookups final : public AscendingLookups {
 
  private:
   struct Cursor {
-    const Run* run;
+    const SortedRun* sorted_run;
+    const Run* part;  // that the iterator is in
     std::unique_ptr<RunIterator> iterator;
   };
   std::vector<Cursor> m_cursors;
@@ -41,27 +51,55 @@ class RunLookups final : public AscendingLookups {
 Status RunVersion::get(std::string_view key, SequenceNumber at_most, Lookup* result, std::string* value) const {
   *result = Lookup::absent;
   const uint64_t key_hash = hash64(key);
-  for (const auto& run : m_runs) {
-    VTKV_RETURN_IF_ERROR(run->get(key, key_hash, at_most, result, value));
+  for (const SortedRun& sorted_run : m_sorted_runs) {
+    const auto* const part = sorted_run.find(key);
+    if (!part) {
+      continue;
+    }
+    VTKV_RETURN_IF_ERROR((*part)->get(key, key_hash, at_most, result, value));
     if (*result != Lookup::absent) {
-      return {};  // every entry of an older run is older
+      return {};  // every entry of an older sorted run is older
     }
   }
   return {};
 }
 
-std::unique_ptr<AscendingLookups> RunVersion::ascending_lookups() const { return std::make_unique<RunLookups>(m_runs); }
+std::unique_ptr<AscendingLookups> RunVersion::ascending_lookups() const {
+  return std::make_unique<RunLookups>(m_sorted_runs);
+}
 
+// Neighbouring parts without range tombstones are one source. A part with some is a source by itself, because a source
+// has one set of them.
 void RunVersion::new_iterators(std::string_view lower, std::string_view upper,
                                std::vector<std::unique_ptr<EntryIterator>>* iterators,
                                std::vector<std::shared_ptr<const RangeTombstones>>* tombstones) const {
-  for (const auto& run : m_runs) {
-    if (!run->overlaps(lower, upper)) {
-      continue;
+  for (const SortedRun& sorted_run : m_sorted_runs) {
+    Runs plain;
+    const auto add_plain = [&] {
+      if (!plain.empty()) {
+        iterators->push_back(plain.size() == 1 ? plain.front()->new_iterator()
+                                               : std::make_unique<PartsIterator>(std::move(plain)));
+        tombstones->push_back(nullptr);
+        plain.clear();
+      }
+    };
+    for (size_t i = sorted_run.first_behind(lower); i < sorted_run.parts.size(); ++i) {
+      const auto& part = sorted_run.parts[i];
+      if (!upper.empty() && part->begin_key() >= upper) {
+        break;
+      }
+      if (!part->overlaps(lower, upper)) {
+        continue;
+      }
+      if (!part->range_tombstones()->overlaps(lower, upper)) {
+        plain.push_back(part);
+        continue;
+      }
+      add_plain();
+      iterators->push_back(part->new_iterator());
+      tombstones->push_back(part->range_tombstones());
     }
-    iterators->push_back(run->new_iterator());
-    const bool any = run->range_tombstones()->overlaps(lower, upper);
-    tombstones->push_back(any ? run->range_tombstones() : nullptr);
+    add_plain();
   }
 }
 

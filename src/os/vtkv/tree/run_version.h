@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The tree's implementation of Version: runs, newest first.
+// The tree's implementation of Version: sorted runs, newest first.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "vtkv/table/run.h"
+#include "vtkv/table/sorted_run.h"
 #include "vtkv/tree/version.h"
 
 namespace vtkv {
 
 class RunVersion final : public Version {
  public:
-  explicit RunVersion(std::vector<std::shared_ptr<const Run>> runs) : m_runs(std::move(runs)) {}
+  explicit RunVersion(SortedRuns sorted_runs)
+      : m_sorted_runs(std::move(sorted_runs)), m_parts(parts_of(m_sorted_runs)) {}
 
   Status get(std::string_view key, SequenceNumber at_most, Lookup* result, std::string* value) const override;
   std::unique_ptr<AscendingLookups> ascending_lookups() const override;
@@ -20,10 +21,12 @@ class RunVersion final : public Version {
                      std::vector<std::unique_ptr<EntryIterator>>* iterators,
                      std::vector<std::shared_ptr<const RangeTombstones>>* tombstones) const override;
 
-  const std::vector<std::shared_ptr<const Run>>& runs() const { return m_runs; }
+  const SortedRuns& sorted_runs() const { return m_sorted_runs; }
+  const Runs& runs() const { return m_parts; }  // the parts of all of them
 
  private:
-  const std::vector<std::shared_ptr<const Run>> m_runs;
+  const SortedRuns m_sorted_runs;
+  const Runs m_parts;
 };
 
 }  // namespace vtkv

@@ -6,26 +6,24 @@
 
 #include "vtkv/background_error.h"
 #include "vtkv/compaction/older_runs.h"
-#include "vtkv/compaction/stitch_compaction.h"
-#include "vtkv/table/filter_merge.h"
+#include "vtkv/tree/manifest_format.h"
 #include "vtkv/tree/overwrite_sample.h"
-#include "vtkv/util/hash.h"
 #include "vtkv/util/invariants.h"
 #include "vtkv/util/mutations.h"
 
 namespace vtkv {
 
 namespace {
-// Blocks read to find out whether range tombstones can be dropped: up to a few hundred milliseconds on a
-// slow device for a flush, which others wait for; a small part of a compaction.
+// Blocks read to find out whether range tombstones can be dropped: up to a few hundred milliseconds on a slow device,
+// for others wait for a flush.
 constexpr uint32_t kFlushRangeReadsMax = 500;
-constexpr uint32_t kCompactionRangeReadsMax = 100'000;
-constexpr size_t kPaceEntries = 256;  // of a flush, or taken out of a filter, between two looks whether to stop
+constexpr size_t kListReserveShare = 8;  // of a manifest copy: with less room left, compaction makes room
+constexpr size_t kPaceEntries = 256;  // of a flush, between two looks whether to stop
 
 // The runs below a flush, and the memtable that is flushed.
 class BelowFlush final : public CompactionIterator::Older {
  public:
-  BelowFlush(std::vector<std::shared_ptr<const Run>> runs, const MemTable& memtable, const CompactionPace& pace)
+  BelowFlush(SortedRuns runs, const MemTable& memtable, const CompactionPace& pace)
       : m_runs(std::move(runs), kFlushRangeReadsMax, pace), m_memtable(memtable) {}
   bool may_hold(std::string_view key) const override { return m_runs.may_hold(key); }
   bool may_hold_any(std::string_view begin, std::string_view end) const override {
@@ -55,11 +53,13 @@ Tree::Tree(Env* env, const Options& options, std::unique_ptr<Manifest> manifest,
       m_uuid(newest.uuid),
       m_cache(std::make_shared<ReadCache>(options.block_cache_bytes)),
       m_reader(std::move(zones), m_cache),
-      m_runs_max(manifest->runs_max()),
       m_next_run_id(newest.next_run_id),
       m_features(newest.features),
       m_compress_blocks(options.compress_blocks && m_features.incompat.contains(kCompressedBlocksFeature)),
       m_stitch_threshold_bytes(options.stitch_threshold_bytes),
+      m_policy(m_shape),
+      m_manifest_path(manifest->path()),
+      m_manifest_bytes_max(manifest->bytes_max()),
       m_manifest(std::move(manifest)),
       m_checkpoint(std::move(newest)) {}
 
@@ -105,7 +105,7 @@ Status Tree::write_features_again() {
     MutexLock checkpoint_lock(m_checkpoint_lock);
     VTKV_RETURN_IF_ERROR(m_manifest->sync());
   }
-  return install([](Runs*) {}, nullptr, [](Segments*) {});
+  return install([](SortedRuns*) {}, nullptr, [](Segments*) {});
 }
 
 LogPosition Tree::newest_log_position() const {
@@ -124,17 +124,41 @@ std::shared_ptr<const Version> Tree::current() const {
   return m_current;
 }
 
-Tree::Runs Tree::current_runs() const {
+Runs Tree::current_runs() const {
   MutexLock lock(m_lock);
   return m_current->runs();
 }
 
-Status Tree::install(const std::function<void(Runs*)>& edit, const LogPosition* position,
+SortedRuns Tree::current_sorted_runs() const {
+  MutexLock lock(m_lock);
+  return m_current->sorted_runs();
+}
+
+// Writers are slowed for what compactions can still do, and for nothing else.
+void Tree::set_pressure(const SortedRuns& runs) {
+  m_reader.file().map().set_step_bytes(compaction_step_bytes(runs, m_shape));
+  const bool waits = m_damage_waits.load();
+  m_debt_bytes = waits ? 0 : vtkv::compaction_debt(runs, m_shape);
+  m_pressure = waits || !m_options.auto_compaction ? 0 : vtkv::compaction_pressure(runs, m_shape);
+}
+
+bool Tree::is_list_nearly_full() const { return m_list_room_bytes.load() < m_manifest_bytes_max / kListReserveShare; }
+
+Status Tree::list_is_full(size_t runs, size_t segments) const {
+  return Status::make(Status::Code::no_space,
+                      m_manifest_path + ": " + std::to_string(runs) + " runs and " + std::to_string(segments) +
+                          " log segments with values are more than it can list; compacting and collecting the log's "
+                          "garbage make room, and when they cannot, the database has to be made again with larger "
+                          "log segments",
+                      kListIsFull);
+}
+
+Status Tree::install(const std::function<void(SortedRuns*)>& edit, const LogPosition* position,
                      const std::function<void(Segments*)>& edit_segments) {
   MutexLock checkpoint_lock(m_checkpoint_lock);
   VTKV_RETURN_IF_ERROR(failure());
-  Runs runs = current_runs();
-  edit(&runs);
+  SortedRuns sorted_runs = current_sorted_runs();
+  edit(&sorted_runs);
   Checkpoint next = m_checkpoint;
   ++next.epoch;
   next.next_run_id = m_next_run_id.load();
@@ -142,20 +166,25 @@ Status Tree::install(const std::function<void(Runs*)>& edit, const LogPosition* 
     next.position = *position;
   }
   next.runs.clear();
-  for (const auto& run : runs) {
-    next.runs.push_back(run->location());
+  for (const SortedRun& sorted_run : sorted_runs) {
+    for (const auto& part : sorted_run.parts) {
+      RunLocation& location = next.runs.emplace_back(part->location());
+      location.sorted_run_id = sorted_run.id;
+      location.level = sorted_run.level;
+    }
   }
+  const Runs runs = parts_of(sorted_runs);
   edit_segments(&next.segments);
-  VTKV_ASSERT(next.epoch == m_checkpoint.epoch + 1 && follows(m_checkpoint, next));
-  if (next.encode().size() > m_manifest->bytes_max()) {
-    return Status::make(Status::Code::no_space,
-                        m_manifest->path() + ": " + std::to_string(next.runs.size()) + " runs and " +
-                            std::to_string(next.segments.size()) +
-                            " log segments with values are more than it can list; compacting and collecting the log's "
-                            "garbage make room, and when they cannot, the database has to be made again with larger "
-                            "log segments",
-                        kListIsFull);
+  // A recovery flushes what it replays: a log that leads back was not written by this database.
+  if (!follows(m_checkpoint, next)) {
+    return Status::corruption(m_manifest_path +
+                              ": the log leads behind the newest checkpoint: restore the database from a copy");
   }
+  const size_t encoded_bytes = next.encode().size();
+  if (encoded_bytes > m_manifest->bytes_max()) {
+    return list_is_full(next.runs.size(), next.segments.size());
+  }
+  m_list_room_bytes = m_manifest->bytes_max() - encoded_bytes;
   Status status = m_manifest->write(next);
   // For want of space its copy was written in part, or not: it is the one that the next attempt writes whole.
   const bool final = !status.is_no_space();
@@ -169,12 +198,9 @@ Status Tree::install(const std::function<void(Runs*)>& edit, const LogPosition* 
   // What the overwritten copy alone still named becomes free here, outside the lock.
   ManifestCopy overwritten{m_checkpoint.epoch, m_checkpoint.position, runs, m_checkpoint.segments};
   std::vector<Runs> no_longer_doubtful;
-  std::vector<Unlisted> no_longer_needed;
-  auto version = std::make_shared<const RunVersion>(std::move(runs));
+  auto version = std::make_shared<const RunVersion>(std::move(sorted_runs));
+  set_pressure(version->sorted_runs());
   MutexLock lock(m_lock);
-  forget_quarantined(version->runs());
-  m_debt_bytes = debt_of(version->runs());
-  no_longer_needed = take_useless_unlisted(version->runs());
   no_longer_doubtful.swap(m_doubtful);
   m_epoch = m_checkpoint.epoch;
   std::swap(m_copies[m_epoch % 2], overwritten);
@@ -201,7 +227,7 @@ std::set<uint64_t> Tree::listed_epochs() const {
 Status Tree::forget_segments(const std::set<uint64_t>& epochs) {
   for (int copy = 0; copy < 2; ++copy) {
     VTKV_RETURN_IF_ERROR(
-        install([](Runs*) {}, nullptr,
+        install([](SortedRuns*) {}, nullptr,
                 [&](Segments* segments) {
                   std::erase_if(*segments, [&](const SegmentValues& values) { return epochs.contains(values.epoch); });
                 }));
@@ -209,37 +235,34 @@ Status Tree::forget_segments(const std::set<uint64_t>& epochs) {
   return {};
 }
 
+// A lookup asks one part of each sorted run.
 int Tree::filter_bits(uint64_t new_entries) const {
   uint64_t entries = new_entries;
-  for (const auto& run : current_runs()) {
-    entries += run->entries();
+  for (const SortedRun& sorted_run : current_sorted_runs()) {
+    uint64_t most = 0;
+    for (const auto& part : sorted_run.parts) {
+      most = std::max(most, part->entries());
+    }
+    entries += most;
   }
   return QuotientFilter::fingerprint_bits(entries, m_options.filter_false_positive_rate);
 }
 
-RunWriter::Settings Tree::compaction_settings(uint32_t level, const CompactionPace& pace) {
+RunWriter::Settings Tree::writer_settings(uint64_t new_entries) const {
   RunWriter::Settings settings;
-  settings.run_id = m_next_run_id.fetch_add(1);
-  settings.level = level;
   settings.block_bytes = m_geometry.block_bytes;
   settings.compress_blocks = m_compress_blocks;
-  settings.stream = ZoneStream::compaction;
-  settings.filter_bits = filter_bits(0);
-  settings.pace = pace;
+  settings.filter_bits = filter_bits(new_entries);
+  settings.pace = [this](uint64_t) { return go_on(); };
   return settings;
 }
 
 Status Tree::write_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots, ValueDelta* delta,
                        std::shared_ptr<const Run>* run) {
-  const CompactionPace pace = [this](uint64_t) { return go_on(); };
-  const BelowFlush older(current_runs(), memtable, pace);
-  RunWriter::Settings settings;
+  RunWriter::Settings settings = writer_settings(memtable.entries());
   settings.run_id = m_next_run_id.fetch_add(1);
-  settings.block_bytes = m_geometry.block_bytes;
-  settings.compress_blocks = m_compress_blocks;
   settings.stream = ZoneStream::flush;
-  settings.filter_bits = filter_bits(memtable.entries());
-  settings.pace = pace;
+  const BelowFlush older(current_sorted_runs(), memtable, settings.pace);
   RunWriter writer(m_env, m_reader, settings);
   CompactionIterator compaction_iterator(&snapshots, &memtable.range_tombstones(), &older);
   // Without values in the log, nobody asks.
@@ -279,268 +302,33 @@ Status Tree::flush(const MemTable& memtable, const LogPosition& position,
                    const std::vector<SequenceNumber>& snapshots) {
   MutexLock flush_lock(m_flush_lock);
   VTKV_RETURN_IF_ERROR(failure());
-  if (Status status = make_room_in_manifest(snapshots); !status.ok() && current_runs().size() >= m_runs_max) {
-    return status;
-  }
   std::shared_ptr<const Run> run;
   ValueDelta delta;
   if (!memtable.empty()) {
-    VTKV_RETURN_IF_ERROR(flushed_run(memtable, snapshots, &delta, &run));
+    if (m_list_room_bytes.load() < sizeof(manifest_run_t)) {
+      return list_is_full(current_runs().size() + 1, value_segments().size());
+    }
+    Status status = write_run(memtable, snapshots, &delta, &run);
+    if (spare_space_after(status)) {
+      delta = {};
+      status = write_run(memtable, snapshots, &delta, &run);
+      (void)spare_space_after(status);
+    }
+    VTKV_RETURN_IF_ERROR(std::move(status));
+    VTKV_RETURN_IF_ERROR(run ? sync_zones() : Status());
   }
-  const auto list = [&] {
-    return install(
-        [&](Runs* runs) {
-          if (run) {
-            runs->insert(runs->begin(), run);
-          }
-        },
-        &position, [&](Segments* segments) { delta.apply(segments); });
-  };
-  Status status = list();
-  for (bool did = true; is_list_full(status) && did;) {
-    VTKV_RETURN_IF_ERROR(compact_neighbours(snapshots, &did));
-    status = did ? list() : status;
-  }
-  VTKV_RETURN_IF_ERROR(std::move(status));
-  m_unlisted_flush = {};
+  VTKV_RETURN_IF_ERROR(install(
+      [&](SortedRuns* runs) {
+        if (run) {
+          runs->insert(runs->begin(), {run->location().run_id, 0, {run}});
+        }
+      },
+      &position, [&](Segments* segments) { delta.apply(segments); }));
   m_reader.file().give_back_surplus();
   MutexLock lock(m_lock);
   ++m_statistics.flushes;
   m_statistics.flush_bytes += run ? run->bytes() : 0;
   return {};
-}
-
-// --- compaction --------------------------------------------------------------------------------------------
-
-StitchPolicy Tree::stitch_policy() const {
-  StitchPolicy policy;
-  policy.bytes_min = m_stitch_threshold_bytes.load();
-  return policy;
-}
-
-bool Tree::claim(const Choose& choose, Claim* claimed) {
-  MutexLock lock(m_lock);
-  const Runs& runs = m_current->runs();
-  std::set<uint64_t> busy = m_busy;
-  for (const auto& [id, waits] : m_quarantined) {
-    if (waits) {
-      busy.insert(id);
-    }
-  }
-  const CompactionChoice choice = choose(runs, busy);
-  if (choice.count == 0) {
-    return false;
-  }
-  const auto first = runs.begin() + choice.first, end = first + choice.count;
-  *claimed = {Runs(first, end), Runs(end, runs.end()), choice.level, false};
-  for (const auto& run : claimed->inputs) {
-    const bool was_free = m_busy.insert(run->location().run_id).second;
-    VTKV_ASSERT(was_free);
-  }
-  return true;
-}
-
-Status Tree::compact(const Claim& claimed, const SnapshotSource& snapshots, const StitchPolicy& policy) {
-  Status status = compact_claimed(claimed, snapshots(), policy);
-  give_up(claimed, status);
-  return status;
-}
-
-// Puts the outputs, newest first, in the place of the inputs.
-Status Tree::install_compaction(const Runs& inputs, const Runs& outputs, const ValueDelta& values) {
-  if (!outputs.empty()) {
-    VTKV_RETURN_IF_ERROR(sync_zones());
-  }
-  Status status = install(
-      [&](Runs* current) {
-        // Flushes and smaller compactions may have changed what lies in front meanwhile; the claim kept these.
-        auto found = std::search(current->begin(), current->end(), inputs.begin(), inputs.end());
-        VTKV_ASSERT(found != current->end());
-        found = current->erase(found, found + inputs.size());
-        current->insert(found, outputs.begin(), outputs.end());
-      },
-      nullptr, [&](Segments* segments) { values.apply(segments); });
-  if (status.is_no_space()) {
-    MutexLock lock(m_lock);
-    std::erase_if(m_unlisted, [&](const Unlisted& earlier) { return earlier.inputs == inputs; });
-    m_unlisted.push_back({inputs, outputs, values});
-  }
-  VTKV_RETURN_IF_ERROR(std::move(status));
-  m_reader.file().give_back_surplus();
-  return {};
-}
-
-namespace {
-
-// What a compaction drops: for the account of the log's values, and to be taken out of the new run's filter.
-class CompactionDrops final : public EntryObserver {
- public:
-  explicit CompactionDrops(ValueDelta* values) : m_values(*values) {}
-  void dropped(const Entry& entry) override {
-    m_values.dropped(entry);
-    if (m_key_hashes.size() < kRememberedMax) {
-      m_key_hashes.push_back(hash64(entry.key));
-    }
-  }
-  void remove_from(QuotientFilter* filter, Paced* paced) const {
-    for (size_t i = 0; i < m_key_hashes.size() && (i % kPaceEntries != 0 || paced->go_on()); ++i) {
-      (void)filter->remove(m_key_hashes[i]);
-    }
-  }
-
- private:
-  // 128 MiB. Fingerprints beyond that stay, as those of entries dropped unread do: a filter with many of them is
-  // built anew by the next compaction.
-  static constexpr size_t kRememberedMax = 16 << 20;
-  ValueDelta& m_values;
-  std::vector<uint64_t> m_key_hashes;
-};
-
-}  // namespace
-
-Status Tree::compact_into(const Runs& inputs, const Runs& below, const std::vector<SequenceNumber>& snapshots,
-                          const StitchPolicy& policy, const CompactionPace& pace, ValueDelta* values, RunWriter* writer,
-                          std::shared_ptr<const Run>* compacted) {
-  const OlderRuns older(below, kCompactionRangeReadsMax, pace);
-  std::vector<RangeTombstone> all_tombstones;
-  for (const auto& run : inputs) {
-    run->range_tombstones()->for_each([&](const RangeTombstone& tombstone) { all_tombstones.push_back(tombstone); });
-  }
-  const RangeTombstones tombstones(std::move(all_tombstones));
-  CompactionDrops drops(values);
-  CompactionIterator compaction_iterator(&snapshots, &tombstones, &older, &drops);
-  StitchCompaction compaction(inputs, &compaction_iterator, policy, pace, writer);
-  VTKV_RETURN_IF_ERROR(compaction.run());
-  // What comes behind the entries may take long as well.
-  auto tombstones_left = compaction_iterator.tombstones_left();
-  VTKV_RETURN_IF_ERROR(older.status());
-  if (writer->stitched_bytes() == 0) {
-    return writer->finish(std::move(tombstones_left), compacted);
-  }
-  QuotientFilter filter;
-  const double rate = m_options.filter_false_positive_rate;
-  uint64_t read_bytes = 0;
-  VTKV_RETURN_IF_ERROR(merge_filters(inputs, filter_bits(0), rate, pace, &filter, &read_bytes));
-  count_filter_read(read_bytes);
-  Paced paced(pace);
-  drops.remove_from(&filter, &paced);
-  filter.fit(filter_bits(0), [&paced] { return paced.go_on(); });
-  VTKV_RETURN_IF_ERROR(paced.status());
-  return writer->finish(std::move(tombstones_left), compacted, &filter);
-}
-
-Status Tree::compact_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
-                             const StitchPolicy& policy) {
-  const Runs& inputs = claimed.inputs;
-  const CompactionPace pace = [&](uint64_t) { return claimed.urgent ? go_on() : give_way(claimed.level); };
-  RunWriter writer(m_env, m_reader, compaction_settings(claimed.level, pace));
-  std::shared_ptr<const Run> compacted;
-  ValueDelta delta;
-  VTKV_RETURN_IF_ERROR(compact_into(inputs, claimed.below, snapshots, policy, pace, &delta, &writer, &compacted));
-  count_written(writer.written_bytes(), writer.stitched_bytes());
-  VTKV_RETURN_IF_ERROR(install_compaction(inputs, compacted ? Runs{compacted} : Runs(), delta));
-  count(&TreeStatistics::compactions);
-  return {};
-}
-
-void Tree::count_written(uint64_t written_bytes, uint64_t stitched_bytes) {
-  MutexLock lock(m_lock);
-  m_statistics.compaction_bytes += written_bytes;
-  m_statistics.stitched_bytes += stitched_bytes;
-}
-
-void Tree::count(uint64_t TreeStatistics::* kind) {
-  MutexLock lock(m_lock);
-  ++(m_statistics.*kind);
-}
-
-void Tree::count_filter_read(uint64_t bytes) {
-  MutexLock lock(m_lock);
-  m_statistics.filter_read_bytes += bytes;
-}
-
-// A long compaction must not let small runs pile up: it does their compactions in between. Each is of smaller levels
-// than the one it interrupts, so this ends.
-Status Tree::give_way(uint32_t level) {
-  VTKV_RETURN_IF_ERROR(go_on());
-  Claim claimed;
-  while (level > 1 && m_snapshot_source && m_options.auto_compaction &&
-         claim([&](const Runs& runs,
-                   const std::set<uint64_t>& busy) { return choose_compaction(runs, m_shape, busy, level - 1); },
-               &claimed)) {
-    const Status status = compact(claimed, m_snapshot_source, stitch_policy());
-    if (!status.ok() && !is_quarantined(status)) {
-      return status;
-    }
-  }
-  return {};
-}
-
-// However far compaction has fallen behind, a flush waits for the compaction of a few small neighbours at most.
-Status Tree::make_room_in_manifest(const std::vector<SequenceNumber>& snapshots) {
-  const size_t limit = m_runs_max - std::min<size_t>(64, m_runs_max / 4);
-  for (bool did = true; did && current_runs().size() >= limit;) {
-    VTKV_RETURN_IF_ERROR(compact_neighbours(snapshots, &did));
-  }
-  return {};
-}
-
-Status Tree::compact_neighbours(const std::vector<SequenceNumber>& snapshots, bool* did) {
-  MutexLock emergency_lock(m_emergency_lock);
-  VTKV_RETURN_IF_ERROR(install_unlisted(did));
-  if (*did) {
-    return {};
-  }
-  Claim claimed;
-  *did = claim(choose_emergency_compaction, &claimed);
-  claimed.urgent = true;
-  const Status status = *did ? compact(claimed, snapshots, stitch_policy()) : Status();
-  return is_quarantined(status) ? Status() : status;  // others may do
-}
-
-Status Tree::compact_once(const SnapshotSource& given, bool* did) {
-  MutexLock compaction_lock(m_compaction_lock);
-  *did = false;
-  const SnapshotSource snapshots = listed(given);
-  VTKV_RETURN_IF_ERROR(failure());
-  VTKV_RETURN_IF_ERROR(m_options.auto_compaction ? install_unlisted(did) : Status());
-  if (*did) {
-    return {};
-  }
-  Claim claimed;
-  if (!m_options.auto_compaction ||
-      !claim([&](const Runs& runs, const std::set<uint64_t>& busy) { return choose_compaction(runs, m_shape, busy); },
-             &claimed)) {
-    VTKV_RETURN_IF_ERROR(m_options.auto_compaction ? purge_once(snapshots, did) : Status());
-    return *did ? Status() : let_go_of_replaced(did);
-  }
-  VTKV_RETURN_IF_ERROR(compact(claimed, snapshots, stitch_policy()));
-  *did = true;
-  return {};
-}
-
-Status Tree::compact_all(const SnapshotSource& given) {
-  MutexLock compaction_lock(m_compaction_lock);
-  const SnapshotSource snapshots = listed(given);
-  VTKV_RETURN_IF_ERROR(failure());
-  Claim claimed;
-  {
-    MutexLock emergency_lock(m_emergency_lock);
-    bool did = false;
-    VTKV_RETURN_IF_ERROR(install_unlisted(&did));  // no compaction of everything, but perhaps a part of one
-    const bool needed = claim(
-        [](const Runs& runs, const std::set<uint64_t>&) {
-          const bool settled = runs.empty() || (runs.size() == 1 && runs[0]->descriptor().doubtful() == 0 &&
-                                                runs[0]->range_tombstones()->empty());
-          return settled ? CompactionChoice()
-                         : CompactionChoice{0, runs.size(), std::max<uint32_t>(1, runs.back()->location().level)};
-        },
-        &claimed);
-    if (!needed) {
-      return {};
-    }
-  }
-  return compact(claimed, snapshots, stitch_policy());
 }
 
 // --- looking ------------------------------------------------------------------------------------------
@@ -557,23 +345,26 @@ void Tree::verify(std::vector<std::string>* findings, const std::atomic<bool>* c
 
 TreeStatistics Tree::statistics() const {
   TreeStatistics result;
-  Runs runs;
+  std::shared_ptr<const RunVersion> version;
   {
     MutexLock lock(m_lock);
     result = m_statistics;
-    runs = m_current->runs();
+    version = m_current;
   }
-  std::set<uint32_t> levels;
-  for (const auto& run : runs) {
+  for (const auto& run : version->runs()) {
     result.live_bytes += run->bytes();
     result.entries += run->entries();
     result.filter_bytes += run->filter().memory_bytes();
     result.range_tombstone_bytes += run->range_tombstones()->memory_bytes();
     result.index_bytes += run->index_bytes();
     result.descriptor_bytes += run->location().span.bytes();
-    levels.insert(run->location().level);
   }
-  result.runs = static_cast<uint32_t>(runs.size());
+  std::set<uint32_t> levels;
+  for (const SortedRun& sorted_run : version->sorted_runs()) {
+    levels.insert(sorted_run.level);
+  }
+  result.runs = static_cast<uint32_t>(version->sorted_runs().size());
+  result.parts = static_cast<uint32_t>(version->runs().size());
   result.levels = static_cast<uint32_t>(levels.size());
   result.debt_bytes = compaction_debt();
   result.file_bytes = m_reader.file().map().allocated_bytes();

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The sorted part of the database on disk: runs in zones of one file, and the manifest that names them.
+// The sorted part of the database on disk: sorted runs in zones of one file, and the manifest that names them.
 //
 // The manifest has two copies in one pre-written file, written in turn; each holds a whole checkpoint:
 // the runs, the geometry, and the log position up to which the runs hold everything. A torn or damaged
 // copy leaves the other, so nothing that the older copy still needs (zones, log segments) may be reused
 // before the next checkpoint: see oldest_log_position().
 //
-// Threads: flush and compaction are called by one worker each and exclude each other inside; versions are
-// read by any thread.
+// Threads: flush and compaction are called by one worker each. A flush puts a sorted run in front of the others, a step
+// of compaction replaces parts that only it may replace: so neither waits for the other but at a checkpoint. Versions
+// are read by any thread.
 #pragma once
 
 #include <array>
@@ -15,8 +16,8 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
-#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <type_traits>
@@ -38,9 +39,8 @@
 
 namespace vtkv {
 
-// Asks for the sequences that snapshots name, ascending. A compaction asks when its runs are claimed: a snapshot that
-// comes later is at or above everything in them. (One that came between a look and the claim might name something that
-// a flush has put there in between.)
+// Asks for the sequences that snapshots name, ascending. A compaction asks when it has chosen its runs: a snapshot that
+// comes later is at or above everything in them.
 class SnapshotSource {
  public:
   SnapshotSource() = default;  // none
@@ -59,29 +59,30 @@ class SnapshotSource {
 struct TreeStatistics {
   uint64_t flushes = 0, flush_bytes = 0, compactions = 0;
   uint64_t compaction_bytes = 0;  // written by compactions, purges and moves: blocks, indexes, filters, descriptors
-  uint64_t filter_read_bytes = 0;  // of keys that were read for the sake of a longer filter only
+  uint64_t filter_read_bytes = 0;  // of stitched blocks, whose keys were read for a filter
   uint64_t stitched_bytes = 0;  // taken over by compactions where they lay
-  uint64_t purges = 0;          // of key ranges that held mostly tombstones (compaction/purge_policy.h)
+  uint64_t purges = 0;  // of key ranges that held mostly tombstones (compaction/purge_policy.h)
   uint64_t file_bytes = 0, live_bytes = 0;  // the former: space of the host; holes are none
   uint64_t entries = 0, filter_bytes = 0, range_tombstone_bytes = 0;  // of the runs; the latter two in memory
-  uint64_t index_bytes = 0;     // in memory, always: the tops of the runs' indexes
+  uint64_t index_bytes = 0;  // in memory, always: the tops of the runs' indexes
   uint64_t descriptor_bytes = 0;  // on disk: written anew with whatever changes in a run
-  uint64_t debt_bytes = 0;      // that compactions have to go through until the tree has its shape
+  uint64_t debt_bytes = 0;  // that compactions have to go through until the tree has its shape
   uint64_t zones = 0, zones_in_use = 0;
-  uint32_t runs = 0, levels = 0;
+  uint32_t runs = 0, levels = 0;  // sorted runs
+  uint32_t parts = 0;  // of all of them
 };
 
-struct KeyRange;
 struct Salvaged;
 struct StitchPolicy;
+struct TreeEdit;
 
 // What the newest version refers to in one zone.
 struct ZoneUsage {
   uint64_t live_bytes = 0;
   uint64_t entries = 0;
   uint64_t fragments = 0;  // slices of spans that runs refer to, and spans of other blocks
-  bool in_use = false;     // by this version, an older one, or a writer
-  bool open = false;       // the next writer goes on in it
+  bool in_use = false;  // by this version, an older one, or a writer
+  bool open = false;  // the next writer goes on in it
 };
 
 class Tree {
@@ -128,32 +129,31 @@ class Tree {
   // that no snapshot in `snapshots` (ascending) can tell apart are dropped. An empty memtable only writes
   // the checkpoint. The caller keeps the memtable readable until this returned (then current() has it).
   Status flush(const MemTable& memtable, const LogPosition& position, const std::vector<SequenceNumber>& snapshots);
-  // Is there a compaction worth doing? Does one, durably; with none to do, lets go of what the last ones replaced. *did
+  // Does one step of a compaction that is due, durably; with none to do, lets go of what the last ones replaced. *did
   // says whether there was any such thing.
-  // A compaction that fails because something cannot be read or written is quarantined, with its runs, and others go
-  // on.
+  // A step that fails because something cannot be read or written is quarantined, and others go on.
   Status compact_once(const SnapshotSource& snapshots, bool* did);
-  // With it, a long compaction does smaller ones that become due meanwhile in between: these need the snapshots of
-  // their own time. Called before the first compaction.
-  void set_snapshot_source(SnapshotSource source) { m_snapshot_source = std::move(source); }
-  // Compacts everything into one run, what is quarantined as well.
+  // Compacts everything that is there now into one sorted run, one step after the other, also where an earlier attempt
+  // has failed. A step that fails leaves its range as it was; the others follow, and the first error is returned.
   Status compact_all(const SnapshotSource& snapshots);
   // What is quarantined is not among the debt.
   struct Quarantine {
-    Status status;  // of the newest compaction that was; ok: none is
+    Status status;  // of the newest step that was; ok: none is
     uint64_t failures = 0;  // how many were, ever
   };
   Quarantine quarantine() const;
   void retry_quarantined();
   // TreeStatistics::debt_bytes alone, cheaply.
   uint64_t compaction_debt() const { return m_debt_bytes.load(std::memory_order_relaxed); }
+  // How far compaction is behind (compaction/compaction_policy.h): from 1 on, writers should wait for it.
+  double compaction_pressure() const { return m_pressure.load(std::memory_order_relaxed); }
   // By zone. For whoever chooses what to move.
   std::vector<ZoneUsage> zone_usage() const;
-  // Rewrites what the runs hold in these zones, so that they become free once older versions are let go. One run
-  // is rewritten, the oldest that has anything there, and of it about `bytes_max`, in key order, or as much more as its
-  // descriptor, which is written anew, makes worthwhile. Everything else of the run stays.
+  // Rewrites what the runs hold in these zones, so that they become free once older versions are let go. One part of a
+  // sorted run is rewritten, the oldest that has anything there, and of it about `bytes_max`, in key order, or as much
+  // more as its descriptor, which is written anew, makes worthwhile. Everything else of the part stays.
   struct Moved {
-    bool any = false;  // there was such a run
+    bool any = false;  // there was such a part
     uint64_t moved_bytes = 0;  // blocks of entries and their indexes
     uint64_t written_bytes = 0;  // these, and what else a run needs
   };
@@ -195,7 +195,6 @@ class Tree {
   // Opens what can be read of those of the newest copy. In tree_salvage.cc.
   void load_salvaged(Salvaged* salvaged);
 
-  using Runs = std::vector<std::shared_ptr<const Run>>;
   // What a manifest copy names. Keeps its runs' zones until the copy is overwritten; its runs are never read. Those
   // that only the older copy named when the tree was opened have no filter and no range tombstones (Run::open_unread).
   struct ManifestCopy {
@@ -207,86 +206,49 @@ class Tree {
 
   using OpenRun = Status (*)(const SpanReader& reader, const RunLocation& location, std::shared_ptr<const Run>* run);
   Status open_runs(const std::vector<RunLocation>& locations, const Runs& known, OpenRun open, Runs* runs) const;
-  Runs current_runs() const;
-  // For new filters, when that many entries are about to come.
+  Runs current_runs() const;  // the parts of all sorted runs
+  SortedRuns current_sorted_runs() const;
+  // For new filters, when that many entries are about to come: of the entries that a lookup may meet.
   int filter_bits(uint64_t new_entries) const;
-  RunWriter::Settings compaction_settings(uint32_t level, const CompactionPace& pace);
-  // Or the one that was written for it before. Null when nothing is left of it.
-  Status flushed_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots, ValueDelta* delta,
-                     std::shared_ptr<const Run>* run) REQUIRES(m_flush_lock);
+  RunWriter::Settings writer_settings(uint64_t new_entries) const;
   Status write_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots, ValueDelta* delta,
                    std::shared_ptr<const Run>* run);
-  Status compact_into(const Runs& inputs, const Runs& below, const std::vector<SequenceNumber>& snapshots,
-                      const StitchPolicy& policy, const CompactionPace& pace, ValueDelta* values, RunWriter* writer,
-                      std::shared_ptr<const Run>* compacted);
-  // What a compaction has written, whatever becomes of it; one more of a kind; what was read for filters.
-  void count_written(uint64_t written_bytes, uint64_t stitched_bytes);
+  bool is_list_nearly_full() const;
+  Status list_is_full(size_t runs, size_t segments) const;
+  // What a compaction has written, whatever becomes of it; one more of a kind.
+  void count_written(uint64_t written_bytes, uint64_t stitched_bytes, uint64_t filter_read_bytes = 0);
   void count(uint64_t TreeStatistics::* kind);
-  void count_filter_read(uint64_t bytes);
-  // Runs that one compaction works on, so that no other takes them.
-  struct Claim {
-    Runs inputs;
-    Runs below;  // the runs that are older
-    uint32_t level = 0;
-    bool urgent = false;  // a flush waits: neither stopped nor interrupted by other compactions
-  };
-  using Choose = std::function<CompactionChoice(const Runs& runs, const std::set<uint64_t>& busy)>;
-  // Claims what `choose` names, which is asked under m_lock; false when that is nothing.
-  bool claim(const Choose& choose, Claim* claimed);
-  // Compacts, installs, and gives the claim up.
-  Status compact(const Claim& claimed, const SnapshotSource& snapshots, const StitchPolicy& policy);
   // The mutation: the snapshots of now, whenever it is asked.
   SnapshotSource listed(const SnapshotSource& snapshots) const;
-  // Runs that are on disk, synced, and whose checkpoint had no space: they are listed before anything else is
-  // compacted, instead of being written again. Of use for as long as the inputs are among the runs as they were:
-  // flushes and other compactions change nothing in them.
-  struct Unlisted {
-    Runs inputs, outputs;
-    ValueDelta values;
-  };
-  // Installs what earlier compactions have written. *did says whether there was any such thing.
-  Status install_unlisted(bool* did);
-  // Takes out what is of no use any more with these runs.
-  std::vector<Unlisted> take_useless_unlisted(const Runs& current) REQUIRES(m_lock);
-  Status compact_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
-                         const StitchPolicy& policy);
-  // Of the one run that is claimed, what the policy says. In tree_zones.cc.
-  Status move_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots, const StitchPolicy& policy,
-                      Moved* moved);
-  // Writes the n-th of the runs concerned anew, without what is hidden in the key range; *left is null when nothing is
-  // left. In tree_purge.cc, like the next three.
-  struct Purge;
-  Status purge_run(Purge* purge, size_t number, const Runs& older_runs, std::shared_ptr<const Run>* left);
-  Status renew_filter(Purge* purge, const Runs& older_runs, std::shared_ptr<const Run>* run);
-  Status purge_claimed(const Claim& claimed, const KeyRange& range, const std::vector<SequenceNumber>& snapshots);
-  // Does one purge that is worth it (purge_policy.h).
-  Status purge_once(const SnapshotSource& snapshots, bool* did);
-  // `status`: what became of it. The runs are quarantined when they, or the result, could not be read or written.
-  void give_up(const Claim& claimed, const Status& status);
+  // Carries a step out and installs the result. In tree_compaction.cc, like the next three.
+  Status do_step(const SortedRuns& runs, const CompactionStep& step, const SnapshotSource& snapshots, bool* changed)
+      REQUIRES(m_compaction_lock);
+  Status run_job(const SortedRuns& runs, const CompactionStep& step, const std::vector<SequenceNumber>& snapshots,
+                 TreeEdit* edit);
+  bool is_file_large(const SortedRuns& runs) const;
+  CompactionStep choose_purge_step(const SortedRuns& runs, const SnapshotSource& snapshots) REQUIRES(m_compaction_lock);
+  void note_quarantine(const Status& status) REQUIRES(m_compaction_lock);
   static bool is_quarantined(const Status& status);
-  void forget_quarantined(const Runs& current) REQUIRES(m_lock);  // but these
-  uint64_t debt_of(const Runs& runs) const REQUIRES(m_lock);
+  // Of the one part that is given, what the policy says. In tree_zones.cc.
+  Status move_part(const std::shared_ptr<const Run>& part, const std::vector<SequenceNumber>& snapshots,
+                   const StitchPolicy& policy, Moved* moved);
   Status let_go_of_replaced(bool* did);
   // Of runs that only the older copy names, if they take more than this part of the current runs' bytes.
   Status let_go_of_more_than(double part, bool* did);
-  Status install_compaction(const Runs& inputs, const Runs& outputs, const ValueDelta& values);
+  Status install_edit(const TreeEdit& edit, const ValueDelta& values);
   // Between two steps of work: whether to stop.
   Status go_on() const;
-  // Between two steps of a compaction into `level`: that, and compactions of smaller levels that are due.
-  Status give_way(uint32_t level);
   StitchPolicy stitch_policy() const;
-  Status make_room_in_manifest(const std::vector<SequenceNumber>& snapshots);
-  // Whatever the shape, and for a flush that waits; *did says whether any could be.
-  Status compact_neighbours(const std::vector<SequenceNumber>& snapshots, bool* did) EXCLUDES(m_emergency_lock);
   Status sync_zones();
   using Segments = std::vector<SegmentValues>;
   // Writes a checkpoint of the current runs and segments as the edits change them, and makes it current.
-  Status install(const std::function<void(Runs*)>& edit, const LogPosition* position,
+  Status install(const std::function<void(SortedRuns*)>& edit, const LogPosition* position,
                  const std::function<void(Segments*)>& edit_segments) EXCLUDES(m_checkpoint_lock, m_lock);
   Status write_features_again() EXCLUDES(m_checkpoint_lock, m_lock);
   // A checkpoint that may name `runs` could not be made durable.
   Status checkpoint_failed(const Runs& runs, Status status, bool final);
   Status fail(Status status);
+  void set_pressure(const SortedRuns& runs);
 
   Env* const m_env;
   const Options m_options;
@@ -295,53 +257,40 @@ class Tree {
   const Uuid m_uuid;
   const std::shared_ptr<ReadCache> m_cache;
   const SpanReader m_reader;
-  const size_t m_runs_max;  // of the manifest
+  std::atomic<uint64_t> m_next_run_id;  // of runs and sorted runs
   const Features m_features;
   bool m_compress_blocks;  // set before the workers start
-  SnapshotSource m_snapshot_source;  // set before the workers start
-  std::atomic<uint64_t> m_next_run_id;
   std::atomic<uint64_t> m_stitch_threshold_bytes;
   std::atomic<bool> m_stop{false};
   std::atomic<bool> m_host_is_short{false};  // of space, as far as is known
-  std::atomic<uint64_t> m_debt_bytes{0};  // of m_current; set with it
+  std::atomic<uint64_t> m_debt_bytes{0};  // of m_current; set with it, and so is the next
+  std::atomic<double> m_pressure{0};
+  std::atomic<uint64_t> m_list_room_bytes{UINT64_MAX};  // left in a copy of the manifest
+  std::atomic<bool> m_damage_waits{false};  // a step is quarantined: nobody waits for compaction
   std::atomic<double> m_overwritten_share{0};
 
-  // The first four are each held over a whole piece of work, its I/O with it: one flush at a time, one compaction,
-  // one checkpoint. Readers need none of them.
-  Mutex m_flush_lock ACQUIRED_BEFORE(m_emergency_lock);
-  Mutex m_compaction_lock ACQUIRED_BEFORE(m_emergency_lock);
-  // A flush compacts to make room; whoever claims all runs waits for it.
-  Mutex m_emergency_lock ACQUIRED_BEFORE(m_checkpoint_lock);
+  // The first three are each held over a whole piece of work, its I/O with it: one flush at a time, one step of
+  // compaction, one checkpoint. Readers need none of them.
+  Mutex m_flush_lock ACQUIRED_BEFORE(m_checkpoint_lock);
+  Mutex m_compaction_lock ACQUIRED_BEFORE(m_checkpoint_lock);
+  CompactionPolicy m_policy GUARDED_BY(m_compaction_lock);
   mutable Mutex m_checkpoint_lock ACQUIRED_BEFORE(m_lock);
+  const std::string m_manifest_path;
+  const size_t m_manifest_bytes_max;
   const std::unique_ptr<Manifest> m_manifest PT_GUARDED_BY(m_checkpoint_lock);
   Checkpoint m_checkpoint GUARDED_BY(m_checkpoint_lock);  // the newest
   bool m_features_agree GUARDED_BY(m_checkpoint_lock) = true;  // of both copies, before the first checkpoint
-
-  // A flush's run that is on disk and was in no checkpoint yet, for want of space: used when this memtable is flushed
-  // again.
-  struct UnlistedFlush {
-    const MemTable* memtable = nullptr;
-    SequenceNumber last_sequence = 0;
-    uint64_t entries = 0;
-    std::shared_ptr<const Run> run;
-    ValueDelta values;
-  };
-  UnlistedFlush m_unlisted_flush GUARDED_BY(m_flush_lock);
 
   const SyncWatch m_syncs;
   mutable Mutex m_lock;  // held for moments
   std::shared_ptr<const RunVersion> m_current GUARDED_BY(m_lock);
   std::array<ManifestCopy, 2> m_copies GUARDED_BY(m_lock);  // by epoch mod 2
   uint64_t m_epoch GUARDED_BY(m_lock) = 0;
-  std::set<uint64_t> m_busy GUARDED_BY(m_lock);  // ids of the runs that are claimed
-  // Of those whose compaction has failed; false: it may be tried again.
-  std::map<uint64_t, bool> m_quarantined GUARDED_BY(m_lock);
   Quarantine m_quarantine_state GUARDED_BY(m_lock);
   Status m_failure GUARDED_BY(m_lock);  // of a sync or a checkpoint: nothing is written any more
   // Of checkpoints that failed and are in the manifest all the same, perhaps, until one has taken their place: what
   // they name stays as it is, also while workers that had begun before write on.
   std::vector<Runs> m_doubtful GUARDED_BY(m_lock);
-  std::vector<Unlisted> m_unlisted GUARDED_BY(m_lock);  // of compactions that met this
   TreeStatistics m_statistics GUARDED_BY(m_lock);
 };
 

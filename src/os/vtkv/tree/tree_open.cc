@@ -76,11 +76,13 @@ Status Tree::load(const Checkpoint& older) {
   ManifestCopy copy{older.epoch, older.position, {}, older.segments};
   // Its runs are needed only should the newest copy be lost: if their descriptors cannot be read, it is no help.
   const bool older_is_good = older.epoch > 0 && open_runs(older.runs, runs, Run::open_unread, &copy.runs).ok();
+  SortedRuns sorted_runs;
+  VTKV_RETURN_IF_ERROR(make_sorted_runs(runs, m_checkpoint.runs, &sorted_runs));
+  set_pressure(sorted_runs);
   MutexLock lock(m_lock);
   m_epoch = m_checkpoint.epoch;
   m_copies[m_epoch % 2] = {m_epoch, m_checkpoint.position, runs, m_checkpoint.segments};
-  m_current = std::make_shared<RunVersion>(runs);
-  m_debt_bytes = debt_of(runs);
+  m_current = std::make_shared<RunVersion>(std::move(sorted_runs));
   if (older_is_good) {
     m_copies[older.epoch % 2] = std::move(copy);
   }

@@ -12,10 +12,18 @@ void Tree::load_salvaged(Salvaged* salvaged) {
   for (const RunLocation& location : m_checkpoint.runs) {
     runs.push_back(Run::salvage(m_reader, location, salvaged));
   }
+  SortedRuns sorted_runs;
+  // Runs that overlap others of their sorted run under good checksums: each becomes one by itself.
+  if (!make_sorted_runs(runs, m_checkpoint.runs, &sorted_runs).ok()) {
+    sorted_runs.clear();
+    for (const auto& run : runs) {
+      sorted_runs.push_back({run->location().run_id, run->location().level, {run}});
+    }
+  }
   MutexLock lock(m_lock);
   m_epoch = m_checkpoint.epoch;
   m_copies[m_epoch % 2] = {m_epoch, m_checkpoint.position, runs, m_checkpoint.segments};
-  m_current = std::make_shared<RunVersion>(std::move(runs));
+  m_current = std::make_shared<RunVersion>(std::move(sorted_runs));
 }
 
 Status salvage_tree(Env* env, const std::string& directory, const Options& options, Salvaged* salvaged,

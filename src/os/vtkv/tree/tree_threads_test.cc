@@ -56,7 +56,6 @@ TEST(TreeThreads, ReadersSeeWholeRoundsWhileRunsComeAndGo) {
   std::atomic<bool> done{false};
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
-  tree->set_snapshot_source([] { return std::vector<SequenceNumber>(); });
   for (int i = 0; i < 2; ++i) {
     threads.emplace_back([&] { read_rounds(*tree, done, &wrong); });
   }

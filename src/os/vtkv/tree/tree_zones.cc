@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "vtkv/background_error.h"
-#include "vtkv/compaction/older_runs.h"
 #include "vtkv/compaction/stitch_compaction.h"
 #include "vtkv/tree/tree.h"
 
@@ -40,21 +39,30 @@ std::vector<ZoneUsage> Tree::zone_usage() const {
 }
 
 // Filter and range tombstones stay unless they lie there as well.
-Status Tree::move_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
-                          const StitchPolicy& policy, Moved* moved) {
-  const std::shared_ptr<const Run>& run = claimed.inputs.front();
-  const CompactionPace pace = [&](uint64_t) { return give_way(claimed.level); };
-  RunWriter writer(m_env, m_reader, compaction_settings(claimed.level, pace));
+Status Tree::move_part(const std::shared_ptr<const Run>& part, const std::vector<SequenceNumber>& snapshots,
+                       const StitchPolicy& policy, Moved* moved) {
+  RunWriter::Settings settings = writer_settings(0);
+  settings.run_id = m_next_run_id.fetch_add(1);
+  settings.level = part->location().level;
+  settings.stream = settings.level == kLastLevel ? ZoneStream::last : ZoneStream::tier;
+  RunWriter writer(m_env, m_reader, settings);
   const RangeTombstones none;
-  const OlderRuns older(claimed.below, 0);
+  const CompactionIterator::AnythingOlder anything;
   ValueDelta delta;
-  CompactionIterator compaction_iterator(&snapshots, &none, &older, &delta);
-  VTKV_RETURN_IF_ERROR(StitchCompaction({run}, &compaction_iterator, policy, pace, &writer).run());
+  CompactionIterator compaction_iterator(&snapshots, &none, &anything, &delta);
+  VTKV_RETURN_IF_ERROR(StitchCompaction({part}, &compaction_iterator, policy, settings.pace, &writer).run());
   std::shared_ptr<const Run> left;
-  VTKV_RETURN_IF_ERROR(writer.finish_as(*run, policy.must_move, &left));
+  VTKV_RETURN_IF_ERROR(writer.finish_as(*part, policy.must_move, nullptr, &left));
   count_written(writer.written_bytes(), writer.stitched_bytes());
   *moved = {true, writer.copied_bytes(), writer.written_bytes()};
-  VTKV_RETURN_IF_ERROR(install_compaction(claimed.inputs, left ? Runs{left} : Runs(), delta));
+  TreeEdit edit;
+  edit.removed = {part};
+  for (const SortedRun& sorted_run : current_sorted_runs()) {
+    if (left && std::find(sorted_run.parts.begin(), sorted_run.parts.end(), part) != sorted_run.parts.end()) {
+      edit.added = {{sorted_run.id, left}};
+    }
+  }
+  VTKV_RETURN_IF_ERROR(install_edit(edit, delta));
   count(&TreeStatistics::compactions);
   return {};
 }
@@ -65,8 +73,6 @@ Status Tree::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max, co
   *moved = {};
   const SnapshotSource snapshots = listed(given);
   VTKV_RETURN_IF_ERROR(failure());
-  bool did = false;
-  VTKV_RETURN_IF_ERROR(install_unlisted(&did));
   StitchPolicy policy;
   policy.bytes_min = 0;
   policy.drops_tombstones = false;
@@ -74,26 +80,14 @@ Status Tree::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max, co
     const auto first = zones.lower_bound(offset / m_geometry.zone_bytes);
     return first != zones.end() && *first * m_geometry.zone_bytes < offset + bytes;
   };
-  // Without the lock that a claim holds: a run may have a million extents. One that comes meanwhile waits for the next
-  // call.
-  Runs concerned = current_runs();
-  std::erase_if(concerned, [&](const auto& run) {
+  const Runs parts = current_runs();
+  const auto found = std::find_if(parts.rbegin(), parts.rend(), [&](const auto& part) {
     bool reaches_in = false;
-    run->for_each_extent(
+    part->for_each_extent(
         [&](uint64_t offset, uint64_t bytes, uint64_t) { reaches_in = reaches_in || policy.must_move(offset, bytes); });
-    return !reaches_in;
+    return reaches_in;
   });
-  const auto choose = [&](const Runs& runs, const std::set<uint64_t>& busy) {
-    for (size_t i = runs.size(); i-- > 0;) {
-      if (!busy.contains(runs[i]->location().run_id) &&
-          std::find(concerned.begin(), concerned.end(), runs[i]) != concerned.end()) {
-        return CompactionChoice{i, 1, runs[i]->location().level};
-      }
-    }
-    return CompactionChoice();
-  };
-  Claim claimed;
-  if (!claim(choose, &claimed)) {
+  if (found == parts.rend()) {
     return {};
   }
   // Nothing new shall be written there meanwhile.
@@ -102,9 +96,9 @@ Status Tree::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max, co
     pins.add(zone * m_geometry.zone_bytes, m_geometry.zone_bytes);
   }
   m_reader.file().map().drop_tails(zones);
-  policy.moved_max = std::max(bytes_max, kMovedShare * claimed.inputs.front()->location().span.bytes());
-  Status status = move_claimed(claimed, snapshots(), policy, moved);
-  give_up(claimed, status);
+  policy.moved_max = std::max(bytes_max, kMovedShare * (*found)->location().span.bytes());
+  Status status = move_part(*found, snapshots(), policy, moved);
+  (void)spare_space_after(status);
   return status;
 }
 
@@ -133,7 +127,7 @@ Status Tree::let_go_of_more_than(double part, bool* did) {
     return {};
   }
   replaced.clear();
-  VTKV_RETURN_IF_ERROR(install([](Runs*) {}, nullptr, [](Segments*) {}));
+  VTKV_RETURN_IF_ERROR(install([](SortedRuns*) {}, nullptr, [](Segments*) {}));
   *did = true;
   return {};
 }

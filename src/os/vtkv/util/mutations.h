@@ -37,7 +37,10 @@ namespace vtkv {
   X(half_batch_kept, "recovery ends the log between two fragments of a batch")                              \
   X(candidate_looked_up_behind_memtable, "by the collector, while a flushed memtable still hides pointers") \
   X(read_segment_recycled, "a segment is written again while a memtable may lead a reader into it")         \
-  X(snapshots_listed_early, "a compaction lists snapshots before it claims its runs")                       \
+  X(snapshots_listed_early, "a compaction lists snapshots before it chooses its runs")                      \
+  X(step_leaves_newest_out, "a step of compaction puts an older run's entries in front of a newer one's")   \
+  X(tombstone_dropped_above, "a step drops tombstones although older runs lie below it")                    \
+  X(range_tombstone_not_cut, "a rest of a part keeps no range tombstone")                                   \
   X(doubtful_run_freed, "a run that is named by a checkpoint which failed and may be on disk")
 
 #define VTKV_STORE_MUTATIONS(X)                                                                                   \

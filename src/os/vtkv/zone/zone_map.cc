@@ -9,12 +9,13 @@
 namespace vtkv {
 
 namespace {
-// A step of a compaction writes a part of the runs' bytes, within bounds.
-constexpr uint64_t kStepPart = 16;
-constexpr uint64_t kStepBytesMin = 16 << 20;
-constexpr uint64_t kStepBytesMax = 64 << 20;
 constexpr uint64_t kZonesBeside = 2;  // of flushes and indexes
 }  // namespace
+
+void ZoneMap::set_step_bytes(uint64_t bytes) {
+  MutexLock lock(m_lock);
+  m_step_bytes = bytes;
+}
 
 void ZoneMap::set_holes(const std::vector<FileRange>& holes) {
   MutexLock lock(m_lock);
@@ -174,8 +175,7 @@ void ZoneMap::release(ZoneStream stream, const ZoneRange& range, uint64_t writte
 }
 
 uint64_t ZoneMap::spare_zones_most(uint64_t pinned_zones) const {
-  const uint64_t held_bytes = pinned_zones * m_zone_bytes;
-  const uint64_t step_bytes = std::min(held_bytes, std::clamp(held_bytes / kStepPart, kStepBytesMin, kStepBytesMax));
+  const uint64_t step_bytes = std::min(pinned_zones * m_zone_bytes, m_step_bytes);
   return (step_bytes + m_zone_bytes - 1) / m_zone_bytes + kZonesBeside;
 }
 

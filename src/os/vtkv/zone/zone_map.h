@@ -18,9 +18,15 @@
 
 namespace vtkv {
 
-// Data of different lifetime goes to different zones, so that zones become free as a whole.
-enum class ZoneStream : uint8_t { flush, compaction, index };
-inline constexpr size_t kZoneStreams = 3;
+// Data of different lifetime goes to different zones, so that zones become free as a whole. A run has all its bytes,
+// filter and descriptor included, in one stream.
+enum class ZoneStream : uint8_t {
+  flush,  // runs of level 0
+  tier,   // between level 0 and the last level
+  last,   // parts of the last level: they live the longest
+  rest,   // the rest of a run that a step cut: a few blocks and a descriptor, until the next step
+};
+inline constexpr size_t kZoneStreams = 4;
 
 // A range of the file that one writer has for itself.
 struct ZoneRange {
@@ -61,6 +67,8 @@ class ZoneMap {
   // The next writers do not go on in these zones.
   void drop_tails(const std::set<uint64_t>& zones);
 
+  // Of what a step of a compaction writes, about: as much free space stays for it.
+  void set_step_bytes(uint64_t bytes);
   // Free zones that have space, but for a few that stay (spare_zones_most), pinned, to be given back to the host;
   // end_give_back() ends that for each. Several are taken at once, so that zones in steady use keep theirs. `all`: none
   // stays, not even for the next writer of a stream.
@@ -79,7 +87,7 @@ class ZoneMap {
   uint64_t count(bool (*is_such)(const Zone& zone)) const REQUIRES(m_lock);
   // So many free zones keep their space. It serves the step of a compaction that makes other zones free, and counts as
   // used.
-  uint64_t spare_zones_most(uint64_t pinned_zones) const;
+  uint64_t spare_zones_most(uint64_t pinned_zones) const REQUIRES(m_lock);
   // How much the host may have to add before somebody writes there; 0: nothing.
   uint64_t lacks(uint64_t zone) const REQUIRES(m_lock);
   // The first of so many free zones in a row, which may lie behind the end of the file.
@@ -91,6 +99,7 @@ class ZoneMap {
   const uint64_t m_zone_bytes;
   mutable Mutex m_lock;
   std::vector<Zone> m_zones GUARDED_BY(m_lock);
+  uint64_t m_step_bytes GUARDED_BY(m_lock) = 0;
   std::array<ZoneRange, kZoneStreams> m_tails GUARDED_BY(m_lock){};  // each pins its zone
 };
 

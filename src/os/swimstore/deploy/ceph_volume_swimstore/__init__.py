@@ -9,4 +9,4 @@ What is needed to bring an OSD up lies on its device, nothing on the host, so th
 and the OSD's own files in it: type, whoami, fsid, ceph_fsid, keyring.
 """
 
-__version__ = "0.8.0"
+__version__ = "0.9.0"
